@@ -4,105 +4,28 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
-from textual.keys import _character_to_key
 
 from flame.attach.watch import DumpWatch
-from flame.core.errors import UsageError
 from flame.core.live.feed import RecordingFeed
 from flame.core.live.status import Rates, SourceState
 from flame.core.live.sums import samples as live_samples
-from flame.core.live.window import ALL, LAST_10, SECOND, LiveWindow
-from flame.core.model.tree import TreeLayout
+from flame.core.live.window import ALL, LAST_10, SECOND
 from flame.core.options import LoadOptions
 from flame.core.projection.labels import Naming
-from flame.core.projection.selection import Selection
-from flame.options.config import DEFAULTS, Config
-from flame.tui.live import worker as live_worker
+from flame.options.config import DEFAULTS
 from flame.tui.live.app import LiveApp
 from flame.tui.live.screen import LiveScreen
 from flame.tui.toolkit.dialog.page import Page
 from flame.tui.views.icicle import Icicle
-from tests.support.tiers import deep_except
-from tests.support.waiting import PATIENCE
-from tests.tui.conftest import User
+from tests.tui.live.following import ATTN, BY_NAME, MLP, SOFTMAX, Viewer, follow
+from tests.tui.live.following import _in_a_hurry as _in_a_hurry
 from tests.tui.recording import MS, Recording
-
-ATTN, SOFTMAX, MLP = ("step", "attn", "gemm"), ("step", "attn", "softmax"), ("step", "mlp", "gemm")
-BY_NAME = Selection(("nvtx", "kernel"), layout=TreeLayout(order="name"))
-
-
-class Viewer(User):
-    """A user who watches a recording."""
-
-    recording: Recording
-
-    @property
-    def live(self) -> LiveScreen:
-        """The screen that follows."""
-        assert isinstance(self.screen, LiveScreen)
-        return self.screen
-
-    @property
-    def total(self) -> int:
-        """The metric over everything that is shown."""
-        return int(self.screen.shown.view.tree.total[0])
-
-    async def shows(self, total: int) -> None:
-        """Wait until what is shown weighs ``total``, and is drawn."""
-        await self.until(lambda: self.total == total)
-        await self.settle()
-
-    async def stays(self, total: int) -> None:
-        """Give the app the time for some updates: what is shown weighs ``total`` all the time."""
-        updates, end = self.recording.updates, time.monotonic() + PATIENCE
-        while self.recording.updates < updates + 3:
-            assert self.total == total and time.monotonic() < end
-            await self.settle()
-
-
-@pytest.fixture(autouse=True)
-def _in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Updates come quickly, however much of the machine the tests take."""
-    monkeypatch.setattr(live_worker, "STEP", 0.05)
-    monkeypatch.setattr(live_worker, "_SHARE", 0)
-
-
-@asynccontextmanager
-async def follow(
-    recording: Recording,
-    window: LiveWindow = ALL,
-    size: tuple[int, int] = (120, 40),
-    config: Config = DEFAULTS,
-    selection: Selection = BY_NAME,
-) -> AsyncIterator[Viewer]:
-    """The app on ``recording``, once it shows anything."""
-    app = LiveApp(recording, None, "train.py", LoadOptions(), selection, window, config)
-    async with app.run_test(size=size) as pilot:
-        user = Viewer(app, pilot)
-        user.recording = recording
-        if recording.now:
-            await user.until(lambda: isinstance(app.screen, LiveScreen))
-        await user.settle()
-        yield user
-        app.worker.stop()
-
-
-@pytest.fixture
-def recording(tmp_path: Path) -> Recording:
-    """A recording with one step."""
-    one = Recording(tmp_path)
-    one.run(ATTN, SOFTMAX, MLP)
-    return one
-
 
 # Beginning and following
 
@@ -347,121 +270,6 @@ async def test_a_chain_that_is_open_stays_open(tmp_path: Path) -> None:
         assert "r2 › r3 › r4" in user.read("icicle")
 
 
-# Windows
-
-
-async def test_an_empty_window_keeps_the_place(recording: Recording) -> None:
-    async with follow(recording, LAST_10) as user:
-        await user.press("down", "down", "enter")
-        recording.wait(20 * SECOND)
-        await user.until(lambda: user.screen.shown.empty)
-        await user.settle()
-        assert "nothing ran" in user.read("empty") and "last 10 s" in user.read("empty")
-        assert user.levels == "nvtx,kernel"
-        recording.run(MLP)
-        await user.shows(MS)
-        assert user.zoomed == "step"
-        recording.run(ATTN)
-        await user.shows(2 * MS)
-        assert (user.selected, user.zoomed) == ("attn", "attn")
-
-
-async def test_whoever_goes_elsewhere_is_not_taken_back(recording: Recording) -> None:
-    async with follow(recording, LAST_10) as user:
-        await user.press("down", "down", "enter")
-        recording.wait(20 * SECOND)
-        recording.run(MLP)
-        await user.shows(MS)
-        await user.press("escape")
-        recording.run(ATTN)
-        await user.shows(2 * MS)
-        assert user.zoomed == "all"
-
-
-async def test_another_metric_may_be_chosen_while_nothing_runs(recording: Recording) -> None:
-    async with follow(recording, LAST_10) as user:
-        recording.wait(20 * SECOND)
-        await user.until(lambda: user.screen.shown.empty)
-        await user.press("ctrl+n")
-        recording.run(ATTN, MLP)
-        await user.until(lambda: not user.screen.shown.empty)
-        assert user.screen.shown.metric.key != "gpu"
-
-
-async def test_windows_follow_one_another(recording: Recording) -> None:
-    async with follow(recording, LAST_10) as user:
-        recording.wait(20 * SECOND)
-        recording.run(ATTN)
-        await user.shows(MS)
-        assert "last 10 s" in user.read("recording")
-        await user.press("W")
-        await user.shows(4 * MS)
-        assert "last 60 s" in user.read("recording")
-        await user.press("W")
-        assert " all ▾" in user.read("recording")
-        await user.press("W")
-        assert "last 10 s" in user.read("recording")
-        await user.shows(MS)
-
-
-async def test_a_mark_shows_what_runs_from_now_on(recording: Recording) -> None:
-    async with follow(recording) as user:
-        await user.press("M")
-        assert "marked" in user.read("status")
-        await user.until(lambda: user.screen.shown.empty)
-        recording.run(MLP)
-        await user.shows(MS)
-        assert "since mark" in user.read("recording")
-        await user.press("W", "W", "W")
-        await user.shows(4 * MS)
-
-
-# Standing still
-
-
-async def test_a_paused_picture_stands_still_and_can_be_worked_with(recording: Recording) -> None:
-    async with follow(recording) as user:
-        await user.press("p")
-        assert "paused · 0:00 behind" in user.read("recording")
-        recording.run(ATTN)
-        await user.stays(3 * MS)
-        await user.press("ctrl+n")
-        assert user.total == 3
-        await user.press("z", "down", "down", "enter")
-        assert user.zoomed == "attn"
-        await user.press("p")
-        await user.shows(4 * MS)
-        assert "● live" in user.read("recording")
-        assert user.zoomed == "attn"
-
-
-async def test_windows_of_a_paused_picture_are_those_of_that_moment(recording: Recording) -> None:
-    recording.wait(20 * SECOND)
-    recording.run(ATTN)
-    async with follow(recording, LAST_10) as user:
-        await user.press("p")
-        await user.stays(MS)
-        recording.run(MLP)
-        await user.press("W", "W")
-        await user.shows(4 * MS)
-        await user.stays(4 * MS)
-        await user.press("p")
-        await user.shows(5 * MS)
-
-
-async def test_a_mark_in_a_pause_counts_from_that_moment(recording: Recording) -> None:
-    async with follow(recording) as user:
-        await user.press("p")
-        recording.run(ATTN)
-        await user.stays(3 * MS)
-        await user.press("M")
-        await user.until(lambda: recording.marks)  # The next update takes it.
-        recording.run(MLP, MLP)
-        await user.stays(3 * MS)
-        await user.press("p", "W")
-        await user.shows(2 * MS)
-
-
 # The end
 
 
@@ -492,64 +300,3 @@ async def test_an_error_of_the_feed_ends_the_app(
             monkeypatch.setattr(recording, "update", broken)
             await user.until(lambda: user.app.crash)
             raise user.app.crash or AssertionError
-
-
-# Keys
-
-
-async def test_live_keys_are_told_only_here(recording: Recording) -> None:
-    async with follow(recording) as user:
-        assert "p pause  W window  M mark  S save" in user.read("keys")
-        await user.press("question_mark")
-        told = user.read("page")
-        assert "stand still, and go on" in told and "save the screen as SVG" not in told
-
-
-async def test_live_keys_can_be_changed(recording: Recording) -> None:
-    config = replace(DEFAULTS, keys={"pause": "ctrl+o", "metric_previous": "ctrl+l"})
-    async with follow(recording, config=config) as user:
-        await user.press("p")
-        assert "● live" in user.read("recording")
-        await user.press("ctrl+o")
-        assert "paused" in user.read("recording")
-
-
-def test_a_key_of_two_commands_is_refused_only_where_both_are(tmp_path: Path) -> None:
-    from flame.tui.shell.keymap import keymap_of
-
-    keys = {"pause": "W"}
-    assert keymap_of(keys) == {}, "a trace cannot be paused"
-    with pytest.raises(UsageError, match=r"\[keys\] has W for both pause and window"):
-        config = Config(keys=keys)
-        LiveApp(Recording(tmp_path), None, "x", LoadOptions(), BY_NAME, ALL, config)
-
-
-@pytest.mark.deep
-async def test_there_is_no_report_of_what_goes_on_and_that_is_said(recording: Recording) -> None:
-    async with follow(recording) as user:
-        await user.press("exclamation_mark")
-        assert user.screen.pane_name == "report"
-        assert "not of a recording that goes on" in " ".join(user.read("report-page").split())
-        await user.press("down", "enter", "right", "y", "e", "escape", "s", "1")
-        assert user.app.crash is None
-        assert not user.screen.reports.busy
-
-
-@pytest.mark.parametrize(
-    "view", deep_except(["icicle"], ["icicle", "sandwich", "top", "timeline", "report"])
-)
-async def test_every_key_works_while_it_goes_on(recording: Recording, view: str) -> None:
-    from flame.tui.shell.commands import LIVE_COMMANDS
-
-    async with follow(recording) as user:
-        user.screen.action_show_view(view)
-        await user.press("down", "down")
-        bound = [key for one in LIVE_COMMANDS for key in one.keys.split(",") if key]
-        for key in bound:
-            if key in ("q", "o", "C"):
-                continue
-            recording.run(ATTN, MLP)
-            await user.press(_character_to_key(key) if len(key) == 1 else key)
-            while user.app.screen is not user.screen:
-                await user.press("escape")
-        assert user.app.crash is None
