@@ -28,37 +28,13 @@ from flame.options.selection import selection_of
 from flame.tui.dialogs.filter_fields import FIELDS
 from flame.tui.dialogs.metrics import listed_metrics
 from flame.tui.main.ranks_screen import RanksScreen
-from flame.tui.ranks.heat_map import HeatMap
 from flame.tui.ranks.imbalance import deviation_words
-from flame.tui.ranks.session import RanksProjection
 from flame.tui.session.recall import Remembering
 from flame.tui.shell.commands import RANKS_COMMANDS
 from tests.support.rank_traces import ODD_KERNEL
-from tests.tui.conftest import USUAL, User, open_app
+from tests.tui.conftest import USUAL, open_app
 from tests.tui.ranks.conftest import ODD, RANKS, SLOW, Eight, written
-
-
-def shown(user: User) -> RanksProjection:
-    found = user.screen.shown
-    assert isinstance(found, RanksProjection)
-    return found
-
-
-async def go_to(user: User, name: str) -> None:
-    """Select the widest frame called ``name``."""
-    tree = user.screen.shown.view.tree
-    nodes = [node for node in range(len(tree)) if tree.name(node) == name]
-    user.screen.action_select(max(nodes, key=lambda node: int(tree.total[node])))
-    await user.rest()
-
-
-def lines(user: User, name: str) -> list[str]:
-    return user.read(name).split("\n")
-
-
-def row_of(user: User, label: str) -> str:
-    """The line of the details that begins with ``label``."""
-    return next(one for one in lines(user, "details") if one.strip().startswith(label)).strip()
+from tests.tui.ranks.reading import go_to, hint, lines, row_of, shown
 
 
 async def test_the_first_screen_says_how_many_ranks_there_are(summary_file: Path) -> None:
@@ -226,92 +202,6 @@ async def test_a_rank_alone_has_what_its_own_trace_has(
         assert "0 ns" not in user.read("table")
 
 
-def ranks_in(user: User) -> list[int]:
-    """The ranks of the heat map, from the top on."""
-    return [int(one.split()[1]) for one in lines(user, "heat-map") if one.startswith("rank")]
-
-
-def hint(user: User) -> str:
-    return user.read("status").split("/ search")[-1].strip()
-
-
-async def test_the_ranks_are_shown_step_by_step(summary_file: Path, eight: Eight) -> None:
-    async with open_app(summary_file, (120, 40)) as user:
-        await user.press("p")
-        await user.rest()
-        assert user.screen.pane_name == "ranks"
-        assert "caused▾ own work ▾" in user.read("ranks-head")
-        by_caused, never = ranks_in(user), [at for at in range(RANKS) if not eight.run.last[at]]
-        assert by_caused[0] == SLOW and by_caused[-len(never) :] == never
-        assert hint(user).startswith(f"rank {SLOW} · step 0 · ")
-        about = user.read("rank-about")
-        assert f"last to {eight.run.last[SLOW]} of {eight.run.collectives} collectives" in about
-        assert f"a: flame view runs/rank000{SLOW}.sqlite" in about and "by step" not in about
-        await user.press("end", "right")
-        assert hint(user).startswith(f"rank {never[-1]} · step 1 · ")
-        assert "others wait never: last to none of" in user.read("rank-about")
-        await user.press("s")
-        assert "rank▾" in user.read("ranks-head") and ranks_in(user) == [*range(RANKS)]
-        await user.press("s")
-        assert "off▾" in user.read("ranks-head") and ranks_in(user)[0] == SLOW
-        await user.press("s")
-        assert ranks_in(user) == by_caused
-        await user.press("enter")
-        assert shown(user).places == (SLOW,) and user.screen.pane_name == "icicle"
-
-
-@pytest.mark.deep
-async def test_all_measures_of_the_ranks_are_shown_in_turn(
-    summary_file: Path, eight_ranks: RankSummary
-) -> None:
-    waits = eight_ranks.waits
-    assert waits is not None
-    async with open_app(summary_file, (160, 40)) as user:
-        await user.press("p")
-        await user.rest()
-        for title in ("own work", "step time", "wait in collectives", "work between collectives"):
-            assert f"{title} ▾" in user.read("ranks-head")
-            if title.startswith("wait"):
-                wait = format_ns(int(waits.step_wait[3 * SLOW]))
-                assert f"rank {SLOW} · step 0 · {wait}  −" in hint(user)
-                assert " of the step  median " in hint(user)
-                assert "as a part of the step" in user.read("ranks-head")
-            await user.press("v")
-            await user.press("home")
-        assert "wait in collectives, whole run ▾" in user.read("ranks-head")
-        assert f"{format_ns(int(waits.wait[SLOW]))} " in lines(user, "heat-map")[0]
-
-
-@pytest.mark.deep
-async def test_waiting_that_nobody_measured_is_said_to_be_unknown(
-    eight: Eight, tmp_path: Path
-) -> None:
-    async with open_app(written(eight.merged, tmp_path), (120, 40)) as user:
-        await user.press("p")
-        await user.rest()
-        assert ranks_in(user)[0] == SLOW
-        assert "by step     not known: ranks were summed up apart" in user.read("rank-about")
-        await user.press("v", "v")
-        assert "work between collectives ▾" in user.read("ranks-head")
-
-
-@pytest.mark.deep
-async def test_without_collectives_nothing_is_said_of_waiting(eight: Eight, tmp_path: Path) -> None:
-    table, found = no_collectives(), no_communication()
-    summary = replace(eight.merged, collectives=table, communication=found, waits=None)
-    async with open_app(written(summary, tmp_path), (120, 40)) as user:
-        await user.rest()
-        assert " late" not in user.read("header")
-        await user.press("p")
-        await user.rest()
-        assert "caused" not in user.read("ranks-head") and "rank▾" in user.read("ranks-head")
-        assert ranks_in(user) == [*range(RANKS)]
-        assert "waiting     not known: no collectives were recorded" in user.read("rank-about")
-        for _ in range(6):
-            await user.press("v")
-            assert "wait" not in user.read("ranks-head")
-
-
 @pytest.mark.deep
 async def test_a_rank_alone_is_said_to_be_late(eight_ranks: RankSummary, tmp_path: Path) -> None:
     whole = written(replace(eight_ranks, lost=()), tmp_path)
@@ -373,35 +263,6 @@ async def test_hostile_names_of_files_do_not_reach_the_terminal(
             await user.rest()
             for name in ("header", "status", "details", "heat-map", "ranks-head", "rank-about"):
                 assert not {"\x1b", "\r"} & {*user.read(name)}, (key, name)
-
-
-@pytest.mark.deep
-async def test_ranks_are_searched_by_number_and_by_name(summary_file: Path) -> None:
-    async with open_app(summary_file, (120, 40)) as user:
-        await user.press("p")
-        await user.rest()
-        await user.press("/", "3", "enter")
-        assert hint(user).startswith("rank 3 · step 0")
-        await user.press("/", *"rank000", "enter")
-        assert f"{RANKS} ranks are called that" in user.read("status")
-        await user.press("/", "9", "9", "enter")
-        assert "no rank is called 99" in user.read("status")
-        await user.press("escape")
-        assert user.screen.pane_name == "ranks" and hint(user).startswith("rank ")
-
-
-@pytest.mark.deep
-async def test_a_double_click_on_a_rank_shows_it_alone(summary_file: Path) -> None:
-    async with open_app(summary_file) as user:
-        await user.press("p")
-        await user.rest()
-        fourth, sixth = ranks_in(user)[4], ranks_in(user)[6]
-        await user.pilot.click(HeatMap, offset=(44, 4))
-        await user.settle()
-        assert f"rank {fourth} · step" in user.read("status")
-        await user.pilot.click(HeatMap, offset=(44, 6), times=2)
-        await user.rest()
-        assert shown(user).places == (sixth,)
 
 
 @pytest.mark.deep
