@@ -59,6 +59,8 @@ GEMM_SAMPLES: Counts = {
     "lg_throttle": [0, 0, 0, 0, 0, 0, 0, 0, 10, 0, 0, 0, 0],
     "selected": [1, 0, 0, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0],
 }
+HOTTEST = "FMUL R8, R8, R9"
+SECOND = "@!P0 STG.E.128 [R4.64], R8"
 FLASH = ("HMMA.16816.F32 R4, R8, R12, R4", "LDSM.16.M88.4 R8, [R2]", "EXIT")
 
 
