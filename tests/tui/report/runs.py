@@ -59,3 +59,18 @@ async def turn(user: User, section: str, row: int = -1) -> None:
         user.screen.parts.report.choose(section, row)
         user.screen._show()
     await user.rest()
+
+
+def listed(user: User) -> list[str]:
+    """The lines of the list."""
+    return user.read("report-list").splitlines()
+
+
+def page(user: User) -> str:
+    return user.read("report-page")
+
+
+def rows(user: User) -> list[list[str]]:
+    """The cells of all rows of the section that is chosen."""
+    shown = content(user).page
+    return [shown.tables[at.table].cells[at.row] for at in shown.rows]
