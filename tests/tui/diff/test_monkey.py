@@ -14,8 +14,8 @@ from tests.tui import traces
 from tests.tui.conftest import User
 from tests.tui.diff.opened import open_diff
 from tests.tui.diff.test_kept_bases import kept
-from tests.tui.test_monkey import SIZES, Monkey, leave, stay
-from tests.tui.test_monkey import _elsewhere as _elsewhere
+from tests.tui.monkey import SIZES, Monkey, leave, stay
+from tests.tui.monkey import _elsewhere as _elsewhere
 
 pytestmark = pytest.mark.deep
 

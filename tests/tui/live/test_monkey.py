@@ -14,9 +14,9 @@ from flame.tui.live import worker as live_worker
 from flame.tui.shell.commands import LIVE_COMMANDS
 from tests.support.tiers import deep_except
 from tests.tui.live.following import Viewer, follow
+from tests.tui.monkey import SIZES, Monkey, stay
+from tests.tui.monkey import _elsewhere as _elsewhere
 from tests.tui.recording import MS, Recording
-from tests.tui.test_monkey import SIZES, Monkey, stay
-from tests.tui.test_monkey import _elsewhere as _elsewhere
 
 pytestmark = pytest.mark.deep
 

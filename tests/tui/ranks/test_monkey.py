@@ -12,8 +12,8 @@ from flame.core.rank_summary.summary_file import pack_summary
 from flame.tui.shell.commands import RANKS_COMMANDS
 from tests.support.random_ranks import random_summary
 from tests.tui.conftest import User, open_app
-from tests.tui.test_monkey import SIZES, Monkey, leave, stay
-from tests.tui.test_monkey import _elsewhere as _elsewhere
+from tests.tui.monkey import SIZES, Monkey, leave, stay
+from tests.tui.monkey import _elsewhere as _elsewhere
 
 pytestmark = pytest.mark.deep
 

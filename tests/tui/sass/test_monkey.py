@@ -12,9 +12,9 @@ from flame.tui.main.screen import MainScreen
 from flame.tui.shell.sass_commands import SASS_COMMANDS
 from tests.support.tiers import deep_except
 from tests.tui import sampled
+from tests.tui.monkey import COMMON, SIZES, Monkey, leave, stay
 from tests.tui.sampled import open_made
 from tests.tui.terminals import Terminal, start
-from tests.tui.test_monkey import COMMON, SIZES, Monkey, leave, stay
 
 EVIL = (
     "\x1b[2J",
