@@ -32,8 +32,8 @@ sys.path.insert(0, str(HERE.parent))
 
 import flame  # noqa: E402
 from benchmarks.bench_inject import Native  # noqa: E402
-from benchmarks.bench_tui import DOWN, ENTER, UP, Terminal  # noqa: E402
 from benchmarks.support.rows import Row, add_option, tell  # noqa: E402
+from benchmarks.support.terminal import DOWN, ENTER, UP, Terminal  # noqa: E402
 from flame.core.errors import InputError  # noqa: E402
 from flame.core.live.feed import RecordingFeed  # noqa: E402
 from flame.core.live.window import LAST_60, LONGEST, SECOND  # noqa: E402

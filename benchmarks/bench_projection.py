@@ -26,9 +26,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 
-from benchmarks.bench_tui import NODES_PER_STEP, OPERATORS, generate, number
+from benchmarks.bench_tui import number
 from benchmarks.support import rows as told
 from benchmarks.support.measuring import generated
+from benchmarks.support.tree_traces import NODES_PER_STEP, OPERATORS, generate
 from flame.core.analysis.sandwich import callees_of, callers_of
 from flame.core.columns import sum_by
 from flame.core.loading.many import load

@@ -23,19 +23,19 @@ from typing import NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.bench_memory import GENERATE as SNAPSHOT
-from benchmarks.bench_tui import (
+from benchmarks.support.measuring import ROOT
+from benchmarks.support.rows import Row, add_option, tell
+from benchmarks.support.terminal import (
     DOWN,
     ENTER,
     ESCAPE,
     LEFT,
     PAGE_DOWN,
     RIGHT,
-    ROOT,
     TAB,
     UP,
     Terminal,
 )
-from benchmarks.support.rows import Row, add_option, tell
 from tests.support.rank_traces import write_ranks
 
 RATE = 20_000

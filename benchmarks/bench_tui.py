@@ -10,59 +10,39 @@ compared between machines, milliseconds cannot.
 from __future__ import annotations
 
 import argparse
-import fcntl
-import os
-import pty
-import select
-import sqlite3
 import statistics
-import struct
 import subprocess
 import sys
 import tempfile
-import termios
-import time
-from collections.abc import Iterable, Iterator
-from contextlib import closing, nullcontext
+from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
-
-import numpy as np
-import psutil
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.support.peers import FLAMESHOW
 from benchmarks.support.rows import Row, add_option, tell
-from samples.nsys_schema import PUSH_POP, TABLES_2026, create_sql, gpid, gtid, required
+from benchmarks.support.terminal import (
+    DOWN,
+    ENTER,
+    ESCAPE,
+    HELD,
+    HOME,
+    LEFT,
+    PAGE_DOWN,
+    RIGHT,
+    TAB,
+    UP,
+    Reaction,
+    Terminal,
+)
+from benchmarks.support.tree_traces import generate
 
 ROOT = Path(__file__).resolve().parents[1]
-COLUMNS, ROWS = 200, 50
-QUIET = 0.15
-"""So many seconds without a byte and without work are the end of a reaction."""
-QUIET_START = 1.5
-"""The same while a file is read: on a busy machine a pause is not the end yet."""
-PATIENCE = 120.0
-ENVIRONMENT = {
-    "TERM": "xterm-256color",
-    "COLORTERM": "truecolor",
-    "PYTHONPATH": str(ROOT),
-    # Neither the settings nor the search history of whoever runs this.
-    "XDG_CONFIG_HOME": str(ROOT / "benchmarks"),
-    "XDG_STATE_HOME": os.devnull,
-    "XDG_CACHE_HOME": os.devnull,  # nor what was read the last time
-}
-
-UP, DOWN, RIGHT, LEFT = (f"\x1b[{letter}" for letter in "ABCD")
-ENTER, ESCAPE, TAB, PAGE_DOWN, HOME = "\r", "\x1b", "\t", "\x1b[6~", "\x1b[H"
 NEXT_METRIC = "\x0e"
 TOLD = frozenset(("cursor", "held key", "zoom"))
 """Keys that have goals of their own for the bytes they send."""
-
-HELD = 20
-"""Presses of a key that is held, at `PER_SECOND`."""
-PER_SECOND = 30
 
 Press = tuple[str, str]
 """What is measured, empty for a key that only leads there, and the bytes that the key sends.
@@ -136,111 +116,6 @@ COMPARING: dict[str, list[Press]] = {
     ],
 }
 """What only a comparison has."""
-
-
-class Reaction(NamedTuple):
-    """Seconds to the first and to the last byte (NaN if none came), and how many there were.
-
-    ``work`` is the processor seconds until all is quiet, in steps of the kernel's clock.
-    """
-
-    first: float
-    last: float
-    size: float
-    work: float
-
-
-class Terminal:
-    """A process whose standard streams are a terminal; it answers no query."""
-
-    def __init__(self, command: list[str], columns: int = COLUMNS, rows: int = ROWS) -> None:
-        self._end, other = pty.openpty()
-        fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-        self._begin = time.perf_counter()
-        self.process = subprocess.Popen(
-            command, stdin=other, stdout=other, stderr=other, env=os.environ | ENVIRONMENT
-        )
-        os.close(other)
-        self._work = psutil.Process(self.process.pid)
-
-    def press(self, key: str) -> Reaction:
-        """Send ``key`` and wait until all is quiet."""
-        begin = time.perf_counter()
-        os.write(self._end, key.encode())
-        return self.react(begin)
-
-    def hold(self, keys: str) -> Reaction:
-        """Send ``keys``, `HELD` times the same one, at the pace of a keyboard.
-
-        The times are from the last press on; the bytes are those of one press, without what
-        follows once the key is let go.
-        """
-        key, size = keys[: len(keys) // HELD], 0
-        for _ in range(HELD):
-            begin = time.perf_counter()
-            os.write(self._end, key.encode())
-            size += self.read_for(1 / PER_SECOND)
-        after = self.react(begin)
-        return after._replace(size=size / HELD)
-
-    def answer(self, key: str) -> float:
-        """Seconds from ``key`` to the next byte, where the program is never at rest."""
-        while self._read():
-            pass
-        begin = time.perf_counter()
-        os.write(self._end, key.encode())
-        while not self._read() and time.perf_counter() - begin < PATIENCE:
-            pass
-        return time.perf_counter() - begin
-
-    def start(self) -> Reaction:
-        """Wait until the program has drawn what it was started with."""
-        return self.react(self._begin, QUIET_START)
-
-    def react(self, begin: float, quiet: float = QUIET) -> Reaction:
-        """Read until no byte has come and no work was done for a while; TimeoutError if never."""
-        first = last = float("nan")
-        size, since = 0, begin
-        before = worked = self.worked()
-        while (now := time.perf_counter()) - begin < PATIENCE:
-            part = self._read()
-            if part:
-                last = time.perf_counter() - begin
-                first = last if not size else first
-                size += part
-            if part or self.worked() - worked > 0.02:
-                worked, since = self.worked(), time.perf_counter()
-            elif now - since > quiet:
-                return Reaction(first, last, size, self.worked() - before)
-        raise TimeoutError(f"not at rest after {PATIENCE:.0f} s")
-
-    def read_for(self, seconds: float) -> int:
-        """Read for so long, whatever comes; the number of bytes."""
-        end, size = time.perf_counter() + seconds, 0
-        while time.perf_counter() < end:
-            size += self._read()
-        return size
-
-    def _read(self) -> int:
-        if not select.select([self._end], [], [], 0.02)[0]:
-            return 0
-        try:
-            return len(os.read(self._end, 1 << 20))
-        except OSError as error:  # the other end is closed
-            raise TimeoutError("ended by itself") from error
-
-    def worked(self) -> float:
-        """CPU seconds that the process has used, in steps of the kernel's clock."""
-        try:
-            spent = self._work.cpu_times()
-        except psutil.Error as error:
-            raise TimeoutError("ended by itself") from error
-        return float(spent.user + spent.system)
-
-    def close(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        os.close(self._end)
 
 
 @dataclass
@@ -323,93 +198,6 @@ def export(trace: Path) -> Path:
     command = [sys.executable, "-m", "flame", "export", "-f", "folded", str(trace), "-o", str(path)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     return path
-
-
-LAYERS = 24
-MODULES = ("qkv_proj", "attn", "o_proj", "mlp.up_proj", "mlp.act", "mlp.down_proj")
-OPERATORS = LAYERS * len(MODULES)
-NODES_PER_STEP = 1 + LAYERS + 2 * OPERATORS
-BETWEEN = 10_000
-PID = 100
-
-
-def generate(path: Path, nodes: int, longer: float = 1.0) -> None:
-    """A trace of steps of layers of operators: a name of its own for each, and a kernel in each.
-
-    Every second name of kernels takes ``longer``.
-    """
-    steps = max(nodes // NODES_PER_STEP, 1)
-    count = steps * OPERATORS
-    with closing(sqlite3.connect(path)) as db:
-        strings = ["cudaLaunchKernel", *(f"{module}_kernel" for module in MODULES)]
-        insert(db, "StringIds", id=range(1, len(strings) + 1), value=strings)
-        insert(db, "PROCESSES", globalPid=[gpid(PID)], pid=[PID], name=["synthetic"])
-        meta = {"FLAME_SYNTHETIC": "true, made by benchmarks/bench_tui.py"}
-        insert(db, "META_DATA_EXPORT", name=meta.keys(), value=meta.values())
-        ranges(db, [f"step {i}" for i in range(steps)], OPERATORS, 3)
-        layers = [f"model.layers.{i % LAYERS}" for i in range(steps * LAYERS)]
-        ranges(db, layers, len(MODULES), 2)
-        ranges(db, [f"{MODULES[i % len(MODULES)]} {i}" for i in range(count)], 1, 1)
-        launches(db, count, longer)
-        db.commit()
-
-
-def launches(db: sqlite3.Connection, count: int, longer: float) -> None:
-    """A launch for each operator, and the kernels one after the other."""
-    operator = np.arange(count)
-    # The first steps are far longer than the rest, so that frames of all widths are on screen.
-    busy = 200 + 20_000 * (1 + operator * 7919 % 37) // (1 + operator // OPERATORS)
-    busy = np.where(operator % 2, (longer * busy).astype(np.int64), busy)
-    end = np.cumsum(busy) + BETWEEN
-    called = operator * BETWEEN + 100
-    names = (2 + operator % len(MODULES)).tolist()
-    insert(
-        db,
-        "CUPTI_ACTIVITY_KIND_RUNTIME",
-        start=called.tolist(),
-        end=(called + 50).tolist(),
-        globalTid=count * [gtid(PID, PID)],
-        correlationId=range(1, count + 1),
-        nameId=count * [1],
-    )
-    insert(
-        db,
-        "CUPTI_ACTIVITY_KIND_KERNEL",
-        start=(end - busy).tolist(),
-        end=end.tolist(),
-        correlationId=range(1, count + 1),
-        globalPid=count * [gpid(PID)],
-        shortName=names,
-        demangledName=names,
-    )
-
-
-def ranges(db: sqlite3.Connection, names: list[str], operators: int, margin: int) -> None:
-    """A range after the other, each around so many operators."""
-    length = operators * BETWEEN
-    start = range(10 - margin, len(names) * length, length)
-    end = range(length - 20 + margin, (len(names) + 1) * length, length)
-    count = len(names)
-    insert(
-        db,
-        "NVTX_EVENTS",
-        start=start,
-        end=end,
-        text=names,
-        eventType=count * [PUSH_POP],
-        globalTid=count * [gtid(PID, PID)],
-        domainId=count * [0],
-    )
-
-
-def insert(db: sqlite3.Connection, table: str, **columns: Iterable[object]) -> None:
-    """Append rows to ``table``; what must have a value and has none becomes a neutral one."""
-    spec = TABLES_2026[table]
-    db.execute(create_sql(table, spec).replace("TABLE", "TABLE IF NOT EXISTS", 1))
-    fixed = {name: value for name, value in required(spec).items() if name not in columns}
-    values = [*map(repr, fixed.values()), *len(columns) * "?"]
-    sql = f"INSERT INTO {table} ({', '.join([*fixed, *columns])}) VALUES ({', '.join(values)})"
-    db.executemany(sql, zip(*columns.values(), strict=False))
 
 
 def report(ran: list[Program]) -> str:

@@ -29,6 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import bench_start, bench_tui
 from benchmarks.support.measuring import Run, generated, run
+from benchmarks.support.tree_traces import generate
 
 ROOT = Path(__file__).resolve().parents[1]
 SMALL = ROOT / "samples" / "decode_small.sqlite"
@@ -227,7 +228,7 @@ def main() -> int:
         if {"load", "reopen"} & {*args.only}:
             generated(folder, "1M")
         if "keys" in args.only:
-            bench_tui.generate(folder / "tree.sqlite", args.nodes)
+            generate(folder / "tree.sqlite", args.nodes)
         sides = (
             side_of(args.old.resolve(), folder / "old"),
             side_of(args.new.resolve(), folder / "new"),

@@ -1,1 +1,1 @@
-"""What the benchmarks share: measuring processes, telling figures, goals, peers, the page."""
+"""What the benchmarks share: measuring processes, a terminal, traces, goals, peers, the page."""
