@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
-from pathlib import Path
-from types import TracebackType
 
 from samples.nsys_schema import (
     DOMAIN_CREATE,
@@ -15,18 +12,14 @@ from samples.nsys_schema import (
     HTOD,
     HTOH,
     MARK,
-    NEWEST_VERSION,
     PTOP,
     PUSH_POP,
     START_END,
-    TABLES_2020,
-    TABLES_2026,
     VM_ID,
-    create_sql,
     gpid,
     gtid,
-    required,
 )
+from tests.support.writers.nsystables import NsysTables, Text, Value
 
 __all__ = [
     "DOMAIN_CREATE",
@@ -43,14 +36,10 @@ __all__ = [
     "gtid",
 ]
 
-Text = str | bytes | int
-Value = str | bytes | int | float | None
 Dim = tuple[int, int, int]
 
-_SCHEMAS = {"new": TABLES_2026, "old": TABLES_2020}
 
-
-class NsysFile:
+class NsysFile(NsysTables):
     """Writes one export; a table exists only after the first row for it (or `create`).
 
     `schema` is "new" (3.25.0, 2026; CUDA graph nodes in CUDA_GRAPH_NODE_EVENTS) or "old" (2020;
@@ -58,73 +47,6 @@ class NsysFile:
     A name may be `bytes` (stored as TEXT even if it is not UTF-8) or an `int`, a raw string id
     that need not exist. `db` is open for whatever the methods do not offer.
     """
-
-    def __init__(self, path: str | Path, schema: str = "new") -> None:
-        self.path = Path(path)
-        self.db = sqlite3.connect(self.path)
-        self._columns = _SCHEMAS[schema]
-        self._old = schema == "old"
-        self._strings: dict[str | bytes, int] = {}
-        self._created: set[str] = set()
-        self._metrics: dict[str, int] = {}
-        self._named: set[tuple[int, int]] = set()
-        self.create("StringIds")
-        if not self._old:
-            self.meta("EXPORT_SCHEMA_VERSION", NEWEST_VERSION)
-
-    @classmethod
-    def reopened(cls, path: Path) -> NsysFile:
-        """A file that was written and closed before, to be changed."""
-        file = cls(":memory:")
-        file.db.close()
-        file.path, file.db = path, sqlite3.connect(path)
-        tables = file.db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-        file._created = {name for (name,) in tables}
-        strings = file.db.execute("SELECT value, id FROM StringIds")
-        file._strings = dict(strings)
-        return file
-
-    def loosen(self, table: str) -> None:
-        """Let `table` hold anything: no column says of what kind it is, or that it is filled."""
-        self.db.execute(f"CREATE TABLE loose AS SELECT * FROM {table}")
-        self.db.execute(f"DROP TABLE {table}")
-        self.db.execute(f"ALTER TABLE loose RENAME TO {table}")
-
-    def __enter__(self) -> NsysFile:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def create(self, table: str) -> None:
-        """Creates `table` (empty) unless it is already there."""
-        if table in self._created:
-            return
-        self.db.execute(create_sql(table, self._columns[table]))
-        self._created.add(table)
-
-    def insert(self, table: str, **values: Value) -> None:
-        """Adds one row; NOT NULL columns that are not named become 0 (or '[]')."""
-        self.create(table)
-        row: dict[str, Value] = {**required(self._columns[table]), **values}
-        slots = ", ".join("CAST(? AS TEXT)" if isinstance(v, bytes) else "?" for v in row.values())
-        self.db.execute(
-            f"INSERT INTO {table} ({', '.join(row)}) VALUES ({slots})", list(row.values())
-        )
-
-    def string(self, text: Text) -> int:
-        """The StringIds id of `text`, registered on first use; an `int` is returned as it is."""
-        if isinstance(text, int):
-            return text
-        if text not in self._strings:
-            self._strings[text] = len(self._strings) + 1
-            self.insert("StringIds", id=self._strings[text], value=text)
-        return self._strings[text]
 
     def kernel(
         self,
@@ -390,16 +312,6 @@ class NsysFile:
         self.insert("TARGET_INFO_GPU", vmId=VM_ID, id=id, name=name)
         if pid is not None:
             self.insert("TARGET_INFO_CUDA_DEVICE", gpuId=id, cudaId=cuda, pid=pid)
-
-    def meta(self, key: str, value: str | bytes, capture: bool = False) -> None:
-        """One meta-data record about the export or, with `capture`, about the recording."""
-        table = "META_DATA_CAPTURE" if capture else "META_DATA_EXPORT"
-        self.insert("EXPORT_META_DATA" if self._old else table, name=key, value=value)
-
-    def close(self) -> None:
-        """Commits and closes the file."""
-        self.db.commit()
-        self.db.close()
 
     def _gpu_row(
         self,

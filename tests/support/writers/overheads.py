@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.support.writers.nsysfile import NsysFile, Text, gtid
+from tests.support.writers.nsysfile import NsysFile, gtid
+from tests.support.writers.nsystables import Text
 
 _TABLE = 'CREATE TABLE IF NOT EXISTS PROFILER_OVERHEAD (start INTEGER, "end" INTEGER, '
 
