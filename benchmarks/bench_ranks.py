@@ -39,7 +39,7 @@ CLONE = (sys.executable, str(ROOT / "benchmarks" / "clone_ranks.py"))
 GENERATE = """
 import sys
 from pathlib import Path
-from tests.support.rank_traces import write_ranks
+from tests.support.ranks.rank_traces import write_ranks
 write_ranks(Path(sys.argv[1]), int(sys.argv[2]), steps=12, layers=24)
 """
 AT_ONCE = """

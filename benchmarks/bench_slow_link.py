@@ -36,7 +36,7 @@ from benchmarks.support.terminal import (
     UP,
     Terminal,
 )
-from tests.support.rank_traces import write_ranks
+from tests.support.ranks.rank_traces import write_ranks
 
 RATE = 20_000
 """Bytes a second of a link that people call slow."""

@@ -36,7 +36,7 @@ from flame.core.ranks.communication.summary_waits import with_waits
 from flame.core.ranks.communication.waits import RankWaits, waits_of
 from flame.core.ranks.job import Reduction
 from flame.core.ranks.summarise import RankPart, summarise
-from tests.support.rank_traces import write_ranks
+from tests.support.ranks.rank_traces import write_ranks
 
 T = TypeVar("T")
 _GPU = METRICS.index("gpu")

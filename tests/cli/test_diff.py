@@ -14,8 +14,8 @@ from flame.cli.parser import command_parsers, parse_command_line
 from flame.core.compare.sections.diff_report import SECTIONS
 from tests.conftest import TRACES, needs_traces
 from tests.exporters.test_speedscope import checked
+from tests.support.generated.worked import write_products
 from tests.support.paths import SAMPLES
-from tests.support.worked import write_products
 
 TRACE = str(SAMPLES / "decode_small.sqlite")
 OTHER = str(SAMPLES / "six_levels" / "tiny_llm.fdump")

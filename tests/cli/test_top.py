@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Flame
+from tests.support.generated.worked import write_products, write_sampled
 from tests.support.paths import SAMPLES
-from tests.support.worked import write_products, write_sampled
 from tests.support.writers.kinetofile import KinetoFile
 
 DECODE = SAMPLES / "decode_small.sqlite"

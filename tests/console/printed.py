@@ -10,8 +10,8 @@ from flame.core.loading.inputs import Inputs
 from flame.core.loading.many import load
 from flame.core.model.profile import Profile
 from flame.core.projection.selection import Selection
+from tests.support.generated.sampled import Run
 from tests.support.paths import SAMPLES
-from tests.support.sampled import Run
 from tests.support.writers.nsysfile import HTOD, NsysFile
 
 SAMPLE = SAMPLES / "torch_small.pt.trace.json.gz"

@@ -32,7 +32,7 @@ from tests.console.printed import (
     torch_profile,
     two_gpus,
 )
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 from tests.support.writers.nsysfile import NsysFile
 
 

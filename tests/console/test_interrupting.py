@@ -15,7 +15,7 @@ from flame.console.interrupting import load_interruptibly
 from flame.core.errors import CancelledError, InputError
 from flame.core.model.profile import Profile
 from flame.core.options import Progress
-from tests.support.recorded import Recorded
+from tests.support.profiles.recorded import Recorded
 
 
 class Shown:

@@ -13,7 +13,7 @@ from flame.console.rank_info import rank_facts, rank_lines
 from flame.core.rank_summary.merge import merge_summaries
 from flame.core.rank_summary.summary import LostRank, RankInfo, RankSummary
 from flame.core.units import format_percent
-from tests.support.random_ranks import random_summary
+from tests.support.ranks.random_ranks import random_summary
 
 SECOND = 1_000_000_000
 DAY = 1_790_000_000 * SECOND

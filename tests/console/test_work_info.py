@@ -11,7 +11,7 @@ from flame.console.work_info import work_facts, work_lines
 from flame.core.loading.many import load
 from flame.core.options import LoadOptions
 from flame.core.projection.selection import select
-from tests.support.worked import H100, product
+from tests.support.generated.worked import H100, product
 from tests.support.writers.kinetofile import KinetoFile
 
 FLOPS = 2 * 4096 * 1024 * 2048

@@ -21,7 +21,7 @@ from flame.core.columns import (
     unique,
     unique_rows,
 )
-from tests.support.recorded import i8
+from tests.support.profiles.recorded import i8
 
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
 FEW = st.integers(-2, 2)

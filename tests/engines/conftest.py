@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cluster import DaskCluster, started_cluster
 from tests.support.paths import ROOT
+from tests.support.ranks.cluster import DaskCluster, started_cluster
 from tests.support.waiting import PATIENCE
 from tests.support.writers.gated_nsys import gated_nsys
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.engines.conftest import Ranks
-from tests.support.cluster import DaskCluster, worker_of
+from tests.support.ranks.cluster import DaskCluster, worker_of
 from tests.support.waiting import PATIENCE, wait_until
 from tests.support.writers.gated_nsys import gate, rank_report, write_rank
 

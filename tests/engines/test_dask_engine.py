@@ -16,7 +16,7 @@ from flame.core.rank_summary.summary import RankSummary
 from flame.core.rank_summary.summary_file import pack_summary
 from flame.core.ranks.job import RankFile, without_found
 from flame.core.ranks.summarise import RankPart
-from tests.support.random_ranks import random_summary
+from tests.support.ranks.random_ranks import random_summary
 
 pytest.importorskip("distributed")
 pytestmark = pytest.mark.deep

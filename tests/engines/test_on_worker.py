@@ -14,7 +14,7 @@ from flame.core.loading.worker import EndedError
 from flame.core.memory import MemoryShortError
 from flame.core.ranks.summarise import RankOptions
 from flame.engines import on_worker
-from tests.support.rank_traces import write_ranks
+from tests.support.ranks.rank_traces import write_ranks
 from tests.support.writers.gated_nsys import write_rank
 
 RUN = "run"

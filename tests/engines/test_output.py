@@ -13,7 +13,7 @@ from flame.core.ranks.inputs import RankInputs
 from flame.core.ranks.job import RankFile, lost_summary
 from flame.engines.output import SummaryOutput
 from tests.engines.conftest import room_for
-from tests.support.random_ranks import random_summary
+from tests.support.ranks.random_ranks import random_summary
 
 SUMMARY = random_summary(1, 1, 4)
 NONE = RankInputs((), (), (), ())

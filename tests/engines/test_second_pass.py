@@ -14,8 +14,8 @@ import pytest
 from flame.core.rank_summary.summary_file import pack_summary, unpack_summary
 from flame.core.readers.signs.nsys import MAGIC
 from tests.engines.conftest import Ranks
-from tests.support.cluster import DaskCluster, worker_of
-from tests.support.rank_traces import RankRun, write_ranks
+from tests.support.ranks.cluster import DaskCluster, worker_of
+from tests.support.ranks.rank_traces import RankRun, write_ranks
 from tests.support.waiting import PATIENCE, wait_until
 from tests.support.writers.gated_nsys import gate
 

@@ -11,7 +11,7 @@ import pytest
 import flame
 from flame.exporters.speedscope_format import SCHEMA
 from tests.exporters.profiles import Row, profile_of
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 
 LAZY = """
 import sys, flame.exporters

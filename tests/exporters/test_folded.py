@@ -18,8 +18,8 @@ from flame.core.projection.selection import Selection
 from flame.exporters import folded
 from tests.conftest import NSYS_TRACES
 from tests.exporters.profiles import HOSTILE, LINE_ENDS, Row, chain, profile_of, some_rows
-from tests.support.project_tree import project_tree
-from tests.support.sampled import Run, runs
+from tests.support.generated.sampled import Run, runs
+from tests.support.profiles.project_tree import project_tree
 
 
 def written(tree: StackTree) -> bytes:

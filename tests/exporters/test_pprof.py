@@ -26,7 +26,7 @@ from flame.exporters.stacks import NO_NAME, encodable
 from tests.conftest import NSYS_TRACES
 from tests.exporters.profiles import Row, profile_of, some_rows
 from tests.support.paths import SAMPLES
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 from tests.support.waiting import PATIENCE
 
 Fields = dict[int, list[Any]]

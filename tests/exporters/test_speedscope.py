@@ -32,9 +32,9 @@ from flame.exporters.speedscope_format import (
 )
 from tests.conftest import NSYS_TRACES
 from tests.exporters.profiles import Place, Row, chain, fan, profile_of, some_rows
+from tests.support.generated.sampled import Run
 from tests.support.paths import SAMPLES
-from tests.support.project_tree import project_tree
-from tests.support.sampled import Run
+from tests.support.profiles.project_tree import project_tree
 
 FORWARD = Row("gemm", 70, nvtx=("forward",), launch="cudaLaunchKernel", launch_ns=9)
 LOOSE = Row("memset", 5)

@@ -23,7 +23,7 @@ from flame.core.model.tree import StackTree
 from flame.core.options import LoadOptions
 from flame.core.projection.levels import LEVELS
 from tests.fuzz.target import Target
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 
 LONGEST = 10.0
 """Seconds of this process for one input."""

@@ -14,7 +14,7 @@ from flame.core.loading.many import load_all
 from flame.core.model.profile import Profile
 from tests.cli.conftest import PYTHON, Flame, Record, said
 from tests.cli.programs import FLUSHED, KERNELS, MEMORY, RANGES
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 
 pytestmark = pytest.mark.deep
 

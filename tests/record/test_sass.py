@@ -14,7 +14,7 @@ from flame.core.model.profile import Profile
 from flame.core.sass import nvdisasm
 from tests.cli.conftest import PYTHON, Flame, Record, said
 from tests.support.paths import SAMPLES
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 
 CUBIN = SAMPLES / "llm_kernels.cubin"
 GEMM = "_ZN3llm4gemmILi16EEEvPKfS2_Pfi"

@@ -14,7 +14,7 @@ from flame.core.shown_text import cells
 from flame.reporting.findings_text import findings_lines
 from flame.reporting.html import as_html
 from flame.reporting.markdown import as_markdown
-from tests.support.recorded import Recorded
+from tests.support.profiles.recorded import Recorded
 
 US = 1_000
 

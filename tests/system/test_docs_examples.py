@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from flame.cli.main import main
+from tests.support.generated.worked import product
 from tests.support.paths import ROOT
-from tests.support.worked import product
 from tests.support.writers.fdumpfile import DumpFile
 from tests.support.writers.kinetofile import KinetoFile
 from tests.support.writers.ncufile import Row, sass_page

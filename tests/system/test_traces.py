@@ -16,7 +16,7 @@ from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
 from tests.conftest import EVERY_NSYS_TRACE, TRACES, needs_traces
 from tests.support.oracles.naive import GPU_TABLES, Row, naive
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 
 pytestmark = needs_traces
 on_all = pytest.mark.parametrize("trace", EVERY_NSYS_TRACE)

@@ -22,8 +22,8 @@ from flame.tui.main.screen import MainScreen
 from flame.tui.shell.command_palette import AllCommands
 from flame.tui.shell.loading_screen import LoadingScreen
 from tests.conftest import NSYS_TRACES
+from tests.support.generated.strategies import Script, scripts
 from tests.support.hostile.bad_texts import WHOLE
-from tests.support.strategies import Script, scripts
 from tests.support.tiers import deep_except, examples
 from tests.tui import traces
 from tests.tui.conftest import User, open_app

@@ -23,7 +23,7 @@ from flame.core.errors import InputError
 from flame.core.loading.many import load as load_trace
 from tests.attach.conftest import NOBODY, Start, needs_root, wait_until
 from tests.cli.programs import KERNELS
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 from tests.support.waiting import PATIENCE
 
 INJECTED = Path(load.__code__.co_filename).with_name("injected.py")

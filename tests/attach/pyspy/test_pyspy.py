@@ -22,7 +22,7 @@ from flame.core.model.profile import Profile
 from tests.attach.conftest import Start, as_nobody, needs_root, wait_until
 from tests.attach.trees import Tree
 from tests.attach.trees import tree as tree
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 
 pytestmark = pytest.mark.deep
 

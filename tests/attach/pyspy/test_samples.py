@@ -19,7 +19,7 @@ from flame.core.live.window import ALL, LAST_10, LAST_60, SECOND, SINCE_MARK, Li
 from flame.core.model.meta import Meta
 from flame.core.model.profile import Profile
 from tests.attach.pyspy.speedscope_runs import Sample, speedscope
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 
 FRAMES = st.sampled_from([("main", 1), ("main", 2), ("forward", 5), ("loss", 5)])
 SAMPLES = st.builds(

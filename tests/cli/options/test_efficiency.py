@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Flame
-from tests.support.worked import product
+from tests.support.generated.worked import product
 from tests.support.writers.kinetofile import KinetoFile
 
 FLOPS = 2 * 64 * 32 * 16

@@ -9,7 +9,7 @@ import pytest
 
 from flame.cli.main import main
 from flame.core.rank_summary.summary_file import pack_summary
-from tests.support.compared_ranks import rank_parts, summed_up
+from tests.support.ranks.compared_ranks import rank_parts, summed_up
 
 pytestmark = pytest.mark.deep
 

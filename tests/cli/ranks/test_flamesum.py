@@ -10,8 +10,8 @@ import pytest
 from flame.cli.main import main
 from flame.core.rank_summary.merge import merge_summaries
 from flame.core.rank_summary.summary_file import pack_summary
-from tests.support.random_ranks import random_summary
-from tests.support.rank_traces import write_ranks
+from tests.support.ranks.random_ranks import random_summary
+from tests.support.ranks.rank_traces import write_ranks
 
 
 @pytest.fixture

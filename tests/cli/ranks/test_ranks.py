@@ -12,7 +12,7 @@ import pytest
 from flame.core.rank_summary.merge import merge_summaries
 from flame.core.rank_summary.summary_file import pack_summary, unpack_summary
 from tests.cli.conftest import Flame
-from tests.support.random_ranks import random_summary
+from tests.support.ranks.random_ranks import random_summary
 from tests.support.writers.gated_nsys import write_rank
 
 

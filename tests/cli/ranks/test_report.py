@@ -16,7 +16,7 @@ from flame.core.rank_summary.opened import summary_of
 from flame.core.rank_summary.summary_file import pack_summary
 from flame.core.ranks.report import SECTIONS
 from flame.core.ranks.summarise import summarise
-from tests.support.rank_traces import write_ranks
+from tests.support.ranks.rank_traces import write_ranks
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.core.analysis.distribution import distribution, distributions, histogram
-from tests.support.recorded import i8
+from tests.support.profiles.recorded import i8
 
 values = st.lists(
     st.one_of(st.integers(0, 20), st.integers(0, 10**6), st.integers(0, 10**12)), min_size=1

@@ -16,7 +16,7 @@ from flame.core.projection.project import project
 from flame.core.projection.selection import select
 from flame.core.rank_summary.opened import profile_of
 from flame.core.ranks.summarise import summarise
-from tests.support.rank_traces import write_ranks
+from tests.support.ranks.rank_traces import write_ranks
 
 Opened = tuple[Profile, Profile]
 

@@ -17,7 +17,7 @@ from flame.core.options import LoadOptions, silent
 from flame.core.projection.filters import Devices, Filter, HideStacks
 from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
-from tests.support.recorded import Recorded
+from tests.support.profiles.recorded import Recorded
 from tests.support.writers.nsysfile import NsysFile
 
 KERNELS = st.tuples(

@@ -13,8 +13,8 @@ from flame.core.analysis.distribution import distribution
 from flame.core.analysis.frame_totals import frame_totals, outermost_by_frame, percentiles
 from flame.core.analysis.node_activities import NodeActivities
 from flame.core.model.frames import Kind
-from tests.support.frame_rows import FrameRow, frame_rows
-from tests.support.recorded import Path, stack_tree
+from tests.support.profiles.frame_rows import FrameRow, frame_rows
+from tests.support.profiles.recorded import Path, stack_tree
 
 PATHS = [path for depth in range(1, 5) for path in itertools.product("abc", repeat=depth)]
 values = st.dictionaries(st.sampled_from(PATHS), st.integers(0, 1_000), max_size=8)

@@ -19,7 +19,7 @@ from flame.core.projection.filters import Time
 from flame.core.timeline.intervals import timeline
 from flame.core.timeline.lanes import Track
 from tests.conftest import TRACES
-from tests.support.strategies import Script, scripts
+from tests.support.generated.strategies import Script, scripts
 from tests.support.tiers import examples
 from tests.support.writers.nsysfile import NsysFile
 

@@ -18,7 +18,7 @@ from flame.core.projection.labels import Naming
 from flame.core.projection.number_folds import labels_of
 from flame.core.projection.weights import weigh_groups
 from tests.conftest import NSYS_TRACES, TRACES, needs_traces
-from tests.support.strategies import Script, scripts
+from tests.support.generated.strategies import Script, scripts
 from tests.support.tiers import examples
 from tests.support.writers.nsysfile import HTOD, NsysFile
 

@@ -20,7 +20,7 @@ from flame.core.projection.filters import Steps
 from tests.conftest import TRACES
 from tests.support.oracles.naive_iterations import measure
 from tests.support.paths import SAMPLES
-from tests.support.recorded import Recorded
+from tests.support.profiles.recorded import Recorded
 from tests.support.tiers import examples
 
 STEPPED = [

@@ -21,8 +21,8 @@ from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from flame.core.projection.filters import Filter, Kernel, Streams, Time
 from tests.conftest import NSYS_TRACES, needs_traces
-from tests.support.project_tree import project_tree
-from tests.support.recorded import Recorded
+from tests.support.profiles.project_tree import project_tree
+from tests.support.profiles.recorded import Recorded
 
 Stack = tuple[str, ...]
 

@@ -28,10 +28,10 @@ from tests.core.projection.splits.sampled_trees import (
     shapes,
     weight,
 )
+from tests.support.generated.sampled import Run, runs
 from tests.support.oracles.naive_samples import tree_stack
 from tests.support.oracles.naive_tree import Shape
-from tests.support.project_tree import project_tree
-from tests.support.sampled import Run, runs
+from tests.support.profiles.project_tree import project_tree
 
 
 @given(runs, orders, metrics, shapes)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from flame.core.analysis.sandwich import callees_of, callers_of, merge_places
 from flame.core.model.tree import StackTree, TreeLayout
-from tests.support.project_tree import project_tree
-from tests.support.recorded import Path, Recorded, stack_tree
+from tests.support.profiles.project_tree import project_tree
+from tests.support.profiles.recorded import Path, Recorded, stack_tree
 
 own_values = st.dictionaries(
     st.lists(st.sampled_from("abcd"), min_size=1, max_size=6).map(tuple),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from flame.core.analysis.search import Matches, search
 from flame.core.regex import find_matching
-from tests.support.recorded import Path, stack_tree
+from tests.support.profiles.recorded import Path, stack_tree
 
 NAMES = ("a", "b", "ab")
 PATHS = [path for depth in range(1, 5) for path in itertools.product(NAMES, repeat=depth)]

@@ -29,8 +29,8 @@ from flame.core.projection.filter_options import where
 from flame.core.projection.filters import Time
 from flame.core.timeline.busy_time import BusyTime, TimeWindow
 from tests.conftest import EVERY_NSYS_TRACE, NSYS_TRACES, TRACES, needs_traces
+from tests.support.generated.strategies import Script, scripts
 from tests.support.paths import SAMPLES
-from tests.support.strategies import Script, scripts
 from tests.support.tiers import examples
 from tests.support.writers.nsysfile import HTOD, NsysFile
 

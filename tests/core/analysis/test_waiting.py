@@ -23,9 +23,15 @@ from flame.core.report.scope import Scope
 from flame.core.report.sections.budget import budgets
 from flame.core.timeline.idle_parts import CAUSE_OF_CALLS
 from tests.conftest import NSYS_TRACES, TRACES, needs_traces
-from tests.support.project_tree import project_tree
-from tests.support.states import NO_STATES, StateSpans, held_up_scripts, in_no_call, state_spans
-from tests.support.strategies import Script, scripts
+from tests.support.generated.states import (
+    NO_STATES,
+    StateSpans,
+    held_up_scripts,
+    in_no_call,
+    state_spans,
+)
+from tests.support.generated.strategies import Script, scripts
+from tests.support.profiles.project_tree import project_tree
 from tests.support.tiers import deep_except, examples
 from tests.support.writers import kineto_scripts
 

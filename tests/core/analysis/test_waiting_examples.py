@@ -12,7 +12,7 @@ from flame.core.model.frames import NO_LAUNCH
 from flame.core.model.profile import Profile
 from flame.core.projection.filter_options import where
 from flame.core.projection.filters import Time
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 from tests.support.writers.kinetofile import KinetoFile
 from tests.support.writers.nsysfile import NsysFile
 

@@ -9,8 +9,8 @@ from flame.core.errors import InputError
 from flame.core.model.frames import NO_LAUNCH, Kind
 from flame.core.model.meta import GraphNodes, Meta
 from flame.core.model.profile import Profile
-from tests.support.project_tree import project_tree
-from tests.support.recorded import Recorded, leaves
+from tests.support.profiles.project_tree import project_tree
+from tests.support.profiles.recorded import Recorded, leaves
 
 
 def ranges_of(profile: Profile, activity: int = 0) -> list[str]:

@@ -15,11 +15,11 @@ from flame.core.model.meta import GraphNodes
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
 from tests.conftest import EVERY_NSYS_TRACE, needs_traces
+from tests.support.generated.strategies import Script, scripts
 from tests.support.oracles.facts import differences, flame_facts, naive_facts
 from tests.support.oracles.naive import Row, naive
 from tests.support.oracles.naive_host import HostTime, naive_host
 from tests.support.paths import SAMPLES
-from tests.support.strategies import Script, scripts
 from tests.support.tiers import examples
 from tests.support.writers.nsysfile import NsysFile
 

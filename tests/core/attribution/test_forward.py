@@ -8,8 +8,8 @@ from flame.core.loading.many import load
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
 from tests.conftest import TRACES
-from tests.support.project_tree import project_tree
-from tests.support.recorded import Recorded, leaves
+from tests.support.profiles.project_tree import project_tree
+from tests.support.profiles.recorded import Recorded, leaves
 
 
 def ranges_of(profile: Profile, activity: int = 0) -> list[str]:

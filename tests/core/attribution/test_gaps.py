@@ -10,8 +10,8 @@ from flame.core.attribution.gaps import describe_gaps
 from flame.core.model.frames import FrameBuilder, Kind
 from flame.core.model.meta import Meta
 from flame.core.sampling.attach import attach_sampling
-from tests.support.recorded import Recorded
-from tests.support.sampled import Run
+from tests.support.generated.sampled import Run
+from tests.support.profiles.recorded import Recorded
 
 
 def said(trace: Recorded, about: str) -> list[str]:

@@ -7,7 +7,7 @@ import pytest
 
 from flame.core.attribution.graph_capture import find_captures
 from flame.core.model.raw import RawActivities, RawGraphNodes, TableBuilder
-from tests.support.recorded import i8
+from tests.support.profiles.recorded import i8
 
 CAPTURED = -1
 Node = tuple[int, int, int, int, int]

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
-from tests.support.project_tree import project_tree
-from tests.support.recorded import Recorded, leaves
+from tests.support.profiles.project_tree import project_tree
+from tests.support.profiles.recorded import Recorded, leaves
 
 Spent = dict[tuple[int, tuple[str, ...], str], int]
 """ns by (thread, open ranges, innermost call or nothing)."""

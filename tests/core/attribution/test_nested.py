@@ -14,8 +14,8 @@ from flame.core.model.frames import Kind
 from flame.core.model.pc_samples import Sampling
 from flame.core.model.profile import Profile
 from flame.core.projection.filter_options import where
-from tests.support.project_tree import project_tree
-from tests.support.recorded import Recorded, leaves
+from tests.support.profiles.project_tree import project_tree
+from tests.support.profiles.recorded import Recorded, leaves
 
 
 def nested(trace: Recorded, forward: bool = True) -> dict[tuple[str, ...], int]:

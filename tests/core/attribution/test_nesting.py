@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from flame.core.attribution.nesting import MAX_DEPTH, Nesting, nest
 from flame.core.errors import InputError
 from tests.support.compiled import only_numpy
-from tests.support.recorded import i8
+from tests.support.profiles.recorded import i8
 
 LANES = 2
 LAST = 14

@@ -10,7 +10,7 @@ from flame.core.attribution.nesting import MAX_DEPTH
 from flame.core.attribution.nvtx_ranges import RangeIndex
 from flame.core.model.raw import OPEN, RawRanges, TableBuilder
 from flame.core.model.stacks import StackBuilder
-from tests.support.recorded import i8
+from tests.support.profiles.recorded import i8
 
 Range = tuple[int, int, int]
 """(thread, start, end); its frame is its place in the list."""

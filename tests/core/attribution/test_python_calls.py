@@ -12,7 +12,7 @@ from flame.core.model.profile import Profile
 from flame.core.model.raw import RawPythonCalls, TableBuilder
 from flame.core.model.stacks import StackBuilder
 from tests.support.oracles.naive_python import Called, stack_at
-from tests.support.recorded import Recorded, i8
+from tests.support.profiles.recorded import Recorded, i8
 
 THREAD_PROCESS = np.zeros(2, np.int32)
 MOMENTS = range(-1, 12)

@@ -15,8 +15,8 @@ from flame.core.model.profile import Profile
 from flame.core.model.raw import Measure, RawStacks
 from flame.core.model.stacks import StackBuilder
 from flame.core.projection.filter_options import where
-from tests.support.project_tree import project_tree
-from tests.support.recorded import i8, leaves
+from tests.support.profiles.project_tree import project_tree
+from tests.support.profiles.recorded import i8, leaves
 
 Rows = list[tuple[tuple[str, ...], int]]
 

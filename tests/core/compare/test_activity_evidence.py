@@ -17,7 +17,7 @@ from flame.core.compare.sides import Run, Sides
 from flame.core.compare.verdict import find_verdict
 from flame.core.projection.selection import select
 from tests.core.compare.test_evidence import folded
-from tests.support.compared import Step, node_called, one_by_one, write_steps
+from tests.support.generated.compared import Step, node_called, one_by_one, write_steps
 
 Launched = list[tuple[str, int]]
 """Name and duration of what was launched, in order of time."""

@@ -21,7 +21,7 @@ from flame.core.projection.filters import Kernel
 from flame.core.projection.selection import select
 from tests.conftest import TRACES, needs_traces
 from tests.core.compare.test_evidence import REAL, SHOWN
-from tests.support.compared import one_by_one, write_steps, written
+from tests.support.generated.compared import one_by_one, write_steps, written
 from tests.support.tiers import deep_except
 from tests.support.writers.nsysfile import NsysFile
 

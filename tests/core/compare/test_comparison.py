@@ -25,7 +25,7 @@ from flame.core.options import LoadOptions
 from flame.core.projection.filters import Kernel, MinShare
 from flame.core.projection.selection import Selection, select
 from tests.conftest import NSYS_TRACES, TRACES, needs_traces
-from tests.support.strategies import Script, scripts
+from tests.support.generated.strategies import Script, scripts
 from tests.support.tiers import examples
 from tests.support.writers.nsysfile import NsysFile
 

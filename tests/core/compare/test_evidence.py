@@ -25,7 +25,7 @@ from flame.core.loading.many import load
 from flame.core.projection.filters import Steps
 from flame.core.projection.selection import Selection, select
 from tests.conftest import NSYS_TRACES, TRACES, needs_traces
-from tests.support.compared import Step, node_called, one_by_one, some_of, write_steps
+from tests.support.generated.compared import Step, node_called, one_by_one, some_of, write_steps
 from tests.support.tiers import deep_except
 from tests.support.writers.ncufile import Row, sass_page
 from tests.support.writers.nsysfile import NsysFile

@@ -13,7 +13,7 @@ from flame.core.compare.sides import Run, Sides
 from flame.core.loading.many import load
 from flame.core.model.pc_samples import CodeSamples
 from flame.core.projection.selection import select
-from tests.support.report_rows import table_rows
+from tests.support.profiles.report_rows import table_rows
 from tests.tui.diff.test_sampled import compiled_otherwise, faster, shifted
 from tests.tui.sampled import GEMM, GEMM_SAMPLES, code, sampled, samples
 

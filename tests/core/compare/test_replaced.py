@@ -20,8 +20,8 @@ from flame.core.loading.many import load
 from flame.core.options import LoadOptions
 from flame.core.projection.selection import Selection, select
 from tests.conftest import TRACES, needs_traces
-from tests.support.compared import one_by_one, write_steps
-from tests.support.strategies import Script, scripts
+from tests.support.generated.compared import one_by_one, write_steps
+from tests.support.generated.strategies import Script, scripts
 from tests.support.tiers import examples
 
 

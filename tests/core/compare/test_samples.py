@@ -27,8 +27,8 @@ from flame.core.options import LoadOptions
 from flame.core.projection.filters import Steps
 from flame.core.projection.selection import select
 from tests.conftest import EVERY_NSYS_TRACE, TRACES, needs_traces
-from tests.support.compared import Step, one_by_one, write_steps
-from tests.support.strategies import Script, scripts
+from tests.support.generated.compared import Step, one_by_one, write_steps
+from tests.support.generated.strategies import Script, scripts
 from tests.support.tiers import examples
 
 kernels = st.dictionaries(

@@ -22,8 +22,8 @@ from flame.core.loading.many import load
 from flame.core.options import LoadOptions
 from flame.core.projection.selection import select
 from tests.core.compare.test_evidence import folded, noisy
-from tests.support.compared import one_by_one, write_steps
-from tests.support.strategies import Script, scripts
+from tests.support.generated.compared import one_by_one, write_steps
+from tests.support.generated.strategies import Script, scripts
 from tests.support.tiers import examples
 
 SHOWN = select("nvtx,kernel")

@@ -19,7 +19,7 @@ from flame.tui.session.session import Session, metrics_of
 from flame.tui.views.icicle_pane import IciclePane
 from flame.tui.views.sandwich_halves import SandwichHalves
 from tests.conftest import TRACES, needs_traces
-from tests.support.worked import write_products
+from tests.support.generated.worked import write_products
 from tests.support.writers.kinetofile import KinetoFile
 from tests.tui.conftest import open_app
 from tests.tui.trees import node

@@ -9,7 +9,7 @@ import numpy as np
 from flame.core.loading.many import load
 from flame.core.loading.merge.profiles import merge_profiles
 from flame.core.options import LoadOptions
-from tests.support.worked import count_whole
+from tests.support.generated.worked import count_whole
 from tests.support.writers.fdumpfile import DumpFile
 from tests.support.writers.nsysfile import NsysFile
 

@@ -14,7 +14,7 @@ from flame.core.loading.many import load
 from flame.core.options import LoadOptions
 from flame.core.report.report import Report
 from flame.core.report.scope import Scope
-from tests.support.worked import MOVED, write_products, write_sampled
+from tests.support.generated.worked import MOVED, write_products, write_sampled
 
 TYPED = LoadOptions(dtype="bf16")
 APART = [("mm", 1_000, 2_000), ("relu", 3_000, 4_000), ("mm", 5_000, 6_000)]

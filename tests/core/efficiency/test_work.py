@@ -20,10 +20,10 @@ from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
 from flame.core.projection.filters import Time
+from tests.support.generated.worked import H100, Call, calls, count_whole, product, write_calls
 from tests.support.oracles.naive_work import naive_work
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 from tests.support.tiers import examples
-from tests.support.worked import H100, Call, calls, count_whole, product, write_calls
 from tests.support.writers.kinetofile import KinetoFile
 
 random_calls = examples(0.5, [HealthCheck.too_slow, HealthCheck.function_scoped_fixture])

@@ -20,7 +20,7 @@ from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
 from flame.core.projection.project import project
 from flame.core.projection.selection import select
-from tests.support.metric_oracle import (
+from tests.support.profiles.metric_oracle import (
     READ,
     SM,
     WRITE,

@@ -8,7 +8,7 @@ from flame.core.model.metrics import METRICS
 from flame.core.model.profile import Profile
 from flame.core.model.stack_joins import SEPARATING_MARKS
 from flame.core.projection.filters import Filter
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 from tests.support.writers.fdumpfile import API, START, DumpFile
 
 Place = tuple[Kind, str, str, tuple[tuple[str, str], ...]]

@@ -30,9 +30,9 @@ from flame.core.projection.filters import (
     Time,
 )
 from flame.exporters.dumps import copy_dumps
-from tests.support.live_model import METRICS, Moment, Row, Step, Sums, sums
-from tests.support.live_program import SECOND, Process
-from tests.support.project_tree import project_tree
+from tests.support.generated.live_program import SECOND, Process
+from tests.support.profiles.live_model import METRICS, Moment, Row, Step, Sums, sums
+from tests.support.profiles.project_tree import project_tree
 from tests.support.tiers import deep_except
 from tests.support.writers.fdumpfile import START
 

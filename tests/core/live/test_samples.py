@@ -21,7 +21,7 @@ from flame.core.sass.code_files import write_codes
 from flame.core.sass.module_lives import CubinId
 from flame.exporters.dumps import copy_dumps
 from tests.core.live.recordings import Clock, at, running
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 from tests.support.waiting import wait_until
 from tests.support.writers.fdumpfile import START, DumpFile
 

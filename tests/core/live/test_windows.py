@@ -17,7 +17,7 @@ from flame.core.loading.many import load
 from flame.core.model.profile import Profile
 from flame.core.projection.filters import Time
 from tests.core.live.recordings import LAUNCH, LEVELS, Clock, at, running, tree_of
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 from tests.support.writers.fdumpfile import START, DumpFile
 
 

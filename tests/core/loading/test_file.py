@@ -9,8 +9,8 @@ import pytest
 from flame.core.errors import CancelledError, InputError
 from flame.core.loading.many import load
 from flame.core.options import LoadOptions
-from tests.support.project_tree import project_tree
-from tests.support.recorded import leaves
+from tests.support.profiles.project_tree import project_tree
+from tests.support.profiles.recorded import leaves
 from tests.support.writers.nsysfile import START_END, NsysFile
 
 

@@ -14,8 +14,8 @@ from flame.core.loading.many import load, load_all
 from flame.core.loading.merge.profiles import merge_profiles
 from flame.core.options import LoadOptions
 from tests.conftest import NSYS_TRACES, TRACES, needs_traces
-from tests.support.project_tree import project_tree
-from tests.support.recorded import leaves
+from tests.support.profiles.project_tree import project_tree
+from tests.support.profiles.recorded import leaves
 from tests.support.waiting import runs
 from tests.support.writers.fake_nsys import (
     OF_A_READER,

@@ -16,7 +16,7 @@ from flame.core.model.profile import Profile
 from tests.conftest import TRACES, needs_traces
 from tests.support.oracles.naive_iterations import Span, activities_of, find, spans_of
 from tests.support.paths import SAMPLES
-from tests.support.recorded import THREADS, Recorded
+from tests.support.profiles.recorded import THREADS, Recorded
 from tests.support.tiers import examples
 
 

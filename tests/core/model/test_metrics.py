@@ -8,8 +8,8 @@ from flame.core.errors import UsageError
 from flame.core.model.frames import Kind
 from flame.core.model.metrics import METRICS, metric_of
 from flame.core.model.profile import Profile
-from tests.support.project_tree import project_tree
-from tests.support.recorded import Recorded, leaves
+from tests.support.profiles.project_tree import project_tree
+from tests.support.profiles.recorded import Recorded, leaves
 
 
 def weighed(profile: Profile, metric: str) -> dict[str, int]:

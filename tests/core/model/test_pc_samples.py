@@ -16,9 +16,9 @@ from flame.core.model.profile import Profile
 from flame.core.projection.labels import Naming
 from flame.core.projection.levels import default_levels, recorded_levels
 from flame.core.sampling.attach import attach_sampling
-from tests.support.project_tree import project_tree
-from tests.support.recorded import Recorded, i8
-from tests.support.sampled import CODES, REASONS, Run, per_instruction, runs
+from tests.support.generated.sampled import CODES, REASONS, Run, per_instruction, runs
+from tests.support.profiles.project_tree import project_tree
+from tests.support.profiles.recorded import Recorded, i8
 
 GEMM, OTHER, SOFTMAX = CODES
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.core.model.stacks import EMPTY, StackBuilder, StackTable
-from tests.support.recorded import i8
+from tests.support.profiles.recorded import i8
 
 FRAMES = 4
 paths = st.lists(st.integers(0, FRAMES - 1), max_size=5)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.core.model.frames import Kind
-from tests.support.recorded import Path, leaves, stack_tree
+from tests.support.profiles.recorded import Path, leaves, stack_tree
 
 PATHS = [path for depth in range(4) for path in itertools.product("abc", repeat=depth)]
 values = st.dictionaries(st.sampled_from(PATHS), st.integers(0, 1 << 40), max_size=8)

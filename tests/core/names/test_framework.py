@@ -13,7 +13,7 @@ from flame.core.names.framework import FRAMEWORK
 from flame.core.projection.filter_options import parse_filters
 from flame.core.projection.filters import HideFrames, HideFramework
 from tests.support.paths import SAMPLES
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 
 LEVELS = "python,launch,nvtx,kernel"
 USERS = (

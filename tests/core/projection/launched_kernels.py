@@ -10,8 +10,8 @@ from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree, TreeLayout
 from flame.core.projection.filter_options import where
 from tests.support.oracles.naive_tree import Shape, Stack
-from tests.support.project_tree import project_tree
-from tests.support.recorded import Recorded
+from tests.support.profiles.project_tree import project_tree
+from tests.support.profiles.recorded import Recorded
 
 
 def project(

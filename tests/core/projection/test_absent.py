@@ -12,7 +12,7 @@ from flame.core.model.meta import Source
 from flame.core.model.profile import Profile
 from flame.core.projection.filters import Filter, Kernel, Ranks, Steps
 from tests.support.paths import SAMPLES
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 
 SAMPLE = SAMPLES / "torch_small.pt.trace.json.gz"
 NOTHING = "nothing in the trace matches the selection"

@@ -24,8 +24,8 @@ from flame.core.timeline.highlight import CATEGORY_LOOKS, category_looks
 from flame.core.timeline.intervals import timeline
 from tests.conftest import TRACES, needs_traces
 from tests.core.names.test_kernels_of_traces import TRACES_WITH_KERNELS
-from tests.support.project_tree import project_tree
-from tests.support.recorded import Recorded, leaves
+from tests.support.profiles.project_tree import project_tree
+from tests.support.profiles.recorded import Recorded, leaves
 
 NAMES = (
     "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::MeanOps>>(int)",

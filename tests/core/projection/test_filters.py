@@ -30,8 +30,8 @@ from flame.core.projection.filters import (
     Time,
 )
 from flame.core.projection.labels import Labels, exact_labels
-from tests.support.project_tree import project_tree
-from tests.support.recorded import Recorded, leaves
+from tests.support.profiles.project_tree import project_tree
+from tests.support.profiles.recorded import Recorded, leaves
 
 
 def kept(profile: Profile, *filters: Filter) -> set[str]:

@@ -14,8 +14,8 @@ from flame.core.projection.filter_options import where
 from flame.core.projection.filters import MinShare
 from tests.core.projection.launched_kernels import Launched, profile_of, project
 from tests.support.oracles.naive_tree import Shape
-from tests.support.project_tree import project_tree
-from tests.support.recorded import Recorded, leaves
+from tests.support.profiles.project_tree import project_tree
+from tests.support.profiles.recorded import Recorded, leaves
 
 
 def recorded(kernels: dict[str, int]) -> Profile:

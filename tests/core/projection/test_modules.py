@@ -9,8 +9,8 @@ from flame.core.model.metrics import metric_of
 from flame.core.projection.levels import recorded_levels
 from flame.core.projection.modules import is_module
 from flame.core.projection.named_levels import explain_missing_levels
-from tests.support.project_tree import project_tree
-from tests.support.recorded import Recorded, leaves
+from tests.support.profiles.project_tree import project_tree
+from tests.support.profiles.recorded import Recorded, leaves
 
 
 @pytest.mark.parametrize(

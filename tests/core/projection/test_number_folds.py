@@ -20,8 +20,8 @@ from flame.core.model.tree import StackTree, TreeLayout
 from flame.core.projection.filters import HideFrames, HideStacks, ShowStacks, StackFilter
 from flame.core.projection.labels import Naming
 from flame.core.projection.number_folds import labels_of
-from tests.support.project_tree import project_tree
-from tests.support.recorded import Recorded, leaves
+from tests.support.profiles.project_tree import project_tree
+from tests.support.profiles.recorded import Recorded, leaves
 
 # An oracle in plain Python. Names are made of a text and numbers, and it is told of which.
 

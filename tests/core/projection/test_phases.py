@@ -29,8 +29,8 @@ from flame.core.projection.project import project
 from flame.core.projection.selection import select
 from tests.conftest import TRACES, needs_traces
 from tests.core.reopening.conftest import find, keep
-from tests.support.recorded import Recorded
-from tests.support.strategies import Script, scripts
+from tests.support.generated.strategies import Script, scripts
+from tests.support.profiles.recorded import Recorded
 from tests.support.tiers import examples
 from tests.support.writers.nsysfile import NsysFile
 

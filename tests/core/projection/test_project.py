@@ -16,8 +16,8 @@ from flame.core.projection.labels import Naming
 from flame.core.projection.levels import LEVELS, default_levels, parse_levels
 from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
-from tests.support.project_tree import project_tree
-from tests.support.recorded import Recorded, leaves
+from tests.support.profiles.project_tree import project_tree
+from tests.support.profiles.recorded import Recorded, leaves
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.options import LoadOptions
 from flame.core.projection.filter_options import where
-from tests.support.frame_rows import frame_rows
+from tests.support.generated.strategies import Script, scripts
 from tests.support.oracles.naive import Row, naive
 from tests.support.oracles.naive_tree import (
     WEIGHTS,
@@ -31,8 +31,8 @@ from tests.support.oracles.naive_tree import (
     tree_label,
     tree_stacks,
 )
-from tests.support.project_tree import project_tree
-from tests.support.strategies import Script, scripts
+from tests.support.profiles.frame_rows import frame_rows
+from tests.support.profiles.project_tree import project_tree
 from tests.support.tiers import examples
 
 LEVELS = ("process", "thread", "device", "stream", "python", "native", "launch", "nvtx", "kernel")

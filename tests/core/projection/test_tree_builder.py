@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from flame.core.columns import I8
 from flame.core.projection.tree_builder import sort_siblings
-from tests.support.recorded import i8
+from tests.support.profiles.recorded import i8
 
 FEW = st.integers(0, 3)
 NODES = st.lists(st.tuples(FEW, st.integers(0, 9), st.integers(-3, 3), FEW), min_size=1)

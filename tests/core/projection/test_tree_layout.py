@@ -34,6 +34,7 @@ from tests.core.projection.test_projection import (
     random_traces,
     some_levels,
 )
+from tests.support.generated.strategies import Script, scripts
 from tests.support.oracles.naive import Row, naive
 from tests.support.oracles.naive_tree import (
     Shape,
@@ -46,8 +47,7 @@ from tests.support.oracles.naive_tree import (
     weighed,
     without_smaller,
 )
-from tests.support.project_tree import project_tree
-from tests.support.strategies import Script, scripts
+from tests.support.profiles.project_tree import project_tree
 
 pattern = st.sampled_from(["forward", "^layer$", "attn", "gemm", "Launch", "^$", "stream|GPU"])
 none = st.just(())

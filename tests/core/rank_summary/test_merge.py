@@ -12,7 +12,7 @@ from flame.core.rank_summary.content_hash import hash_numbers, unite_hashes
 from flame.core.rank_summary.merge import merge_summaries
 from flame.core.rank_summary.summary import LostRank, RankSummary, empty_summary
 from flame.core.rank_summary.summary_file import pack_summary
-from tests.support.random_ranks import plain, plain_merge, random_summary
+from tests.support.ranks.random_ranks import plain, plain_merge, random_summary
 
 
 def in_any_tree(parts: list[RankSummary], seed: int) -> RankSummary:

@@ -38,8 +38,8 @@ from flame.core.rank_summary.summary_file import is_summary, pack_summary, unpac
 from flame.core.rank_summary.summary_head import HEAD, NO_ORIGIN, seal
 from flame.core.ranks.summarise import summarise
 from tests.conftest import TRACES, needs_traces
-from tests.support.random_ranks import plain, random_summary
-from tests.support.rank_traces import write_ranks
+from tests.support.ranks.random_ranks import plain, random_summary
+from tests.support.ranks.rank_traces import write_ranks
 
 
 def some_ranks(ranks: int = 6) -> RankSummary:

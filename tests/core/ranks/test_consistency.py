@@ -7,7 +7,7 @@ from dataclasses import replace
 from flame.core.rank_summary.merge import merge_summaries
 from flame.core.rank_summary.summary import RankInfo, RankSummary
 from flame.core.ranks.consistency import inconsistencies
-from tests.support.random_ranks import random_summary
+from tests.support.ranks.random_ranks import random_summary
 
 MINUTE = 60_000_000_000
 

@@ -11,7 +11,7 @@ from flame.core.rank_summary.merge import merge_summaries
 from flame.core.rank_summary.summary import RankSummary
 from flame.core.rank_summary.summary_file import pack_summary
 from flame.core.ranks.inputs import fill_in, list_paths, read_inputs
-from tests.support.random_ranks import random_summary
+from tests.support.ranks.random_ranks import random_summary
 
 
 @pytest.fixture(autouse=True)

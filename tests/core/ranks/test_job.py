@@ -18,7 +18,7 @@ from flame.core.ranks.communication.matching import match_table
 from flame.core.ranks.communication.summary_waits import with_waits
 from flame.core.ranks.communication.waits import causes_of, waits_by_sums, waits_of
 from flame.core.ranks.summarise import RankPart, summarise
-from tests.support.rank_traces import RankRun, write_ranks
+from tests.support.ranks.rank_traces import RankRun, write_ranks
 
 RANKS = 8
 

@@ -27,7 +27,7 @@ from flame.core.ranks.node_spread import (
     spread_of_frames,
     spread_of_nodes,
 )
-from tests.support.random_ranks import random_summary
+from tests.support.ranks.random_ranks import random_summary
 from tests.support.tiers import deep_except
 
 RANKS = 7

@@ -20,7 +20,7 @@ from flame.core.ranks.communication.waits import waits_of
 from flame.core.ranks.rank_sections.of_summary import left_out, questions_of, with_levels
 from flame.core.ranks.rank_sections.rank_findings import find_in_ranks
 from flame.core.ranks.summarise import MOST_CELLS, summarise
-from tests.support.rank_traces import COLLECTIVE, ODD_KERNEL, ODD_TIME, RankRun, write_ranks
+from tests.support.ranks.rank_traces import COLLECTIVE, ODD_KERNEL, ODD_TIME, RankRun, write_ranks
 from tests.support.tiers import deep_except
 
 FOLDED = select(kernel_names="short", fold=True, fold_numbers=True)

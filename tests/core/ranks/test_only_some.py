@@ -9,7 +9,7 @@ import pytest
 
 from flame.core.ranks import spread
 from flame.core.ranks.only_some import find_only_some, rank_words, same_ranks
-from tests.support.rank_runs import Path, even_run, looking_up, questions_of, tree_of
+from tests.support.ranks.rank_runs import Path, even_run, looking_up, questions_of, tree_of
 
 GEMM = ("step", "layer2", "gemm")
 

@@ -12,7 +12,7 @@ from flame.core.columns import I8
 from flame.core.ranks import spread
 from flame.core.ranks.outliers import find_outliers, outliers_among, to_tell, without_collectives
 from flame.core.ranks.rank_sections.questions import RankQuestions, collective_nodes
-from tests.support.rank_runs import MS, Path, even_run, looking_up, questions_of, tree_of
+from tests.support.ranks.rank_runs import MS, Path, even_run, looking_up, questions_of, tree_of
 from tests.support.tiers import deep_except
 
 GEMM = ("step", "layer2", "gemm")

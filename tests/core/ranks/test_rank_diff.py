@@ -17,7 +17,7 @@ from flame.core.ranks.rank_diff import (
     compare_ranks,
     kind_names,
 )
-from tests.support.rank_runs import even_run, tree_of
+from tests.support.ranks.rank_runs import even_run, tree_of
 from tests.support.tiers import deep_except
 
 

@@ -33,7 +33,7 @@ from flame.core.ranks.rank_file import (
     unpack_part,
 )
 from flame.core.ranks.summarise import USUAL, RankOptions, RankPart, summarise
-from tests.support.rank_traces import write_ranks
+from tests.support.ranks.rank_traces import write_ranks
 from tests.support.tiers import deep_except
 
 SIGN = bytes(range(16))

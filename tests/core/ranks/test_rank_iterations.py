@@ -17,7 +17,7 @@ from flame.core.ranks.rank_sections.of_summary import questions_of
 from flame.core.ranks.rank_sections.steps import steps_section
 from flame.core.ranks.summarise import RankOptions, summarise
 from flame.core.report.options import with_iteration
-from tests.support.rank_traces import write_ranks
+from tests.support.ranks.rank_traces import write_ranks
 from tests.support.writers.nsysfile import NsysFile
 
 HOSTILE = "(a|aa)+$"

@@ -24,7 +24,7 @@ from flame.core.ranks.job import (
     lost_summary,
     read_part,
 )
-from tests.support.random_ranks import random_summary
+from tests.support.ranks.random_ranks import random_summary
 from tests.support.tiers import deep_except
 
 

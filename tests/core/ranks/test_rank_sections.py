@@ -33,7 +33,7 @@ from flame.reporting.links import links
 from flame.reporting.markdown import as_markdown
 from flame.reporting.report_json import as_json
 from flame.reporting.text import as_text
-from tests.support.rank_runs import MS, Path, even_run, questions_of
+from tests.support.ranks.rank_runs import MS, Path, even_run, questions_of
 from tests.support.tiers import deep_except
 
 RANKS = 8

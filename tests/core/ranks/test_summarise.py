@@ -23,7 +23,7 @@ from flame.core.rank_summary.rank_values import values_of_ranks
 from flame.core.rank_summary.summary import METRICS, RankSummary
 from flame.core.ranks.summarise import summarise
 from tests.conftest import NSYS_TRACES, TRACES, needs_traces
-from tests.support.rank_traces import ODD_KERNEL, RankRun, write_ranks
+from tests.support.ranks.rank_traces import ODD_KERNEL, RankRun, write_ranks
 from tests.support.tiers import deep_except
 
 RANKS = 4

@@ -37,7 +37,7 @@ from flame.core.rank_summary.summary_file import pack_summary, unpack_summary
 from flame.core.ranks.communication.summary_waits import with_waits
 from flame.core.ranks.communication.waits import waits_of
 from flame.core.ranks.summarise import MOST_CELLS, summarise
-from tests.support.rank_traces import COLLECTIVE, RankRun, write_ranks
+from tests.support.ranks.rank_traces import COLLECTIVE, RankRun, write_ranks
 
 RANKS = 4
 GEMM = "sm90_xmma_gemm_o"

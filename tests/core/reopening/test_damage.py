@@ -25,7 +25,7 @@ from flame.core.reopening.column_file import ColumnFile, write_columns
 from flame.core.reopening.encode import can_be_kept
 from flame.core.reopening.profile_head import ProfileHead
 from tests.core.reopening.conftest import find, keep, kept_file, written
-from tests.support.same_profiles import differences
+from tests.support.profiles.same_profiles import differences
 from tests.support.tiers import examples
 
 Change = Callable[[dict[str, Any], dict[str, Column]], None]

@@ -17,7 +17,7 @@ from flame.core.projection.selection import select
 from tests.conftest import TRACES, is_small
 from tests.core.reopening.conftest import any_size, find, keep, written
 from tests.support.paths import SAMPLES
-from tests.support.same_profiles import differences
+from tests.support.profiles.same_profiles import differences
 from tests.support.tiers import deep_except
 from tests.support.writers.fdumpfile import DumpFile
 from tests.support.writers.fdumpscripts import Program

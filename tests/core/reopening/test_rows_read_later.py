@@ -18,7 +18,7 @@ from flame.core.projection.project import project
 from flame.core.reopening import column_file
 from flame.core.reopening.kept_rows import KeptRows
 from tests.core.reopening.conftest import any_size, keep
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 
 
 def not_loaded(path: Path, options: LoadOptions, progress: Progress) -> Profile:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from flame.core.columns import unique_rows
 from flame.core.model.profile import Profile
 from flame.core.report.measures.activity_groups import unique_by_group
-from tests.support.recorded import Recorded
+from tests.support.profiles.recorded import Recorded
 
 NAMES = ("gemm", "norm", "gemm", "copy")
 

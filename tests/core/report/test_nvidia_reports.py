@@ -19,7 +19,7 @@ from flame.core.report.scope import Scope
 from flame.core.report.table import Section
 from tests.conftest import TRACES, needs_traces
 from tests.support.oracles.oracles import plain_call, report, traces_with
-from tests.support.report_rows import table_rows
+from tests.support.profiles.report_rows import table_rows
 from tests.support.tiers import deep_except
 
 pytestmark = needs_traces

@@ -24,7 +24,7 @@ from flame.reporting.html import as_html
 from flame.reporting.markdown import as_markdown
 from flame.reporting.report_json import as_json
 from flame.reporting.text import as_text
-from tests.support.strategies import RANGE_TEXTS, Script, scripts
+from tests.support.generated.strategies import RANGE_TEXTS, Script, scripts
 from tests.support.tiers import examples
 
 PROGRAM = ("phases", "layers", "experts", "iterations")

@@ -9,7 +9,7 @@ from flame.core.projection.filters import HideStacks
 from flame.core.projection.selection import select
 from flame.core.report.report import SECTIONS
 from flame.core.report.scope import Scope
-from tests.support.recorded import Recorded
+from tests.support.profiles.recorded import Recorded
 
 
 def crossing() -> Recorded:

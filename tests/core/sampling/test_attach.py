@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.core.sampling.attach import split_over_rows
-from tests.support.recorded import i8
+from tests.support.profiles.recorded import i8
 
 weights = st.one_of(st.just(0), st.integers(0, 5), st.integers(0, 10**12))
 rows = st.lists(st.tuples(st.integers(-1, 2), weights), max_size=12)

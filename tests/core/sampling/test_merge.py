@@ -13,10 +13,10 @@ from flame.core.columns import I8
 from flame.core.loading.merge.profiles import merge_profiles
 from flame.core.model.metrics import metric_of
 from flame.core.model.profile import Profile
+from tests.support.generated.sampled import Run, runs
 from tests.support.oracles.naive_samples import Part, check, parts
-from tests.support.project_tree import project_tree
-from tests.support.recorded import Recorded
-from tests.support.sampled import Run, runs
+from tests.support.profiles.project_tree import project_tree
+from tests.support.profiles.recorded import Recorded
 from tests.support.tiers import examples
 
 some_runs = st.lists(runs, min_size=1, max_size=3)

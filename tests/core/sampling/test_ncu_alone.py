@@ -11,7 +11,7 @@ from flame.core.loading.many import load, load_all
 from flame.core.options import LoadOptions
 from tests.conftest import TRACES
 from tests.core.readers.ncu.test_page import added_up
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 from tests.support.writers.ncufile import Row, sass_page
 
 WAIT, LONG = "stall_wait", "stall_long_sb"

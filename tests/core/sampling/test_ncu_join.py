@@ -21,7 +21,7 @@ from flame.core.readers.ncu.result import NcuFile
 from flame.core.sampling.attach import attach_sampling
 from flame.core.sampling.ncu_join import join_samples
 from tests.conftest import TRACES
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 from tests.support.writers.kinetofile import KinetoFile
 from tests.support.writers.ncufile import BASE, Line, Row, cuda_page, sass_page
 from tests.support.writers.nsysfile import HTOD, NsysFile

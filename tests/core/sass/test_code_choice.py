@@ -15,7 +15,7 @@ from flame.core.sass.code_files import write_codes
 from flame.core.sass.disassembly import find_codes, store_codes
 from flame.core.sass.module_lives import MOST_ALIKE, CubinId
 from flame.core.sass.nvdisasm import PATH_VARIABLE
-from tests.support.colliding_cubins import SOFTMAX, cubin_adding
+from tests.support.generated.colliding_cubins import SOFTMAX, cubin_adding
 
 Row = tuple[int, str, str, int]
 A, B, C = (CubinId(7, content) for content in (1, 2, 3))

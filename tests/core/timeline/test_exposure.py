@@ -23,8 +23,8 @@ from flame.core.timeline.exposure import (
     work_classes,
 )
 from tests.conftest import NSYS_TRACES, TRACES, needs_traces
-from tests.support.project_tree import project_tree
-from tests.support.strategies import Script, scripts
+from tests.support.generated.strategies import Script, scripts
+from tests.support.profiles.project_tree import project_tree
 from tests.support.tiers import examples
 from tests.support.writers.nsysfile import HTOD, NsysFile
 

@@ -25,7 +25,7 @@ from flame.core.timeline.gap_causes import WIDE, GapCauses, causes_of_gaps, gap_
 from flame.core.timeline.idle_parts import idle_parts
 from flame.core.timeline.raster import Grid
 from tests.conftest import NSYS_TRACES, TRACES, needs_traces
-from tests.support.strategies import Script, scripts
+from tests.support.generated.strategies import Script, scripts
 from tests.support.tiers import deep_except, examples
 
 random_traces = examples(0.5, [HealthCheck.too_slow])

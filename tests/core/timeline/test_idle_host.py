@@ -10,7 +10,7 @@ from flame.core.model.activities import NONE
 from flame.core.model.profile import Profile
 from flame.core.timeline.idle_host import idle_host
 from flame.core.timeline.idle_parts import idle_parts
-from tests.support.recorded import Recorded
+from tests.support.profiles.recorded import Recorded
 from tests.support.tiers import examples
 
 RANGES = st.lists(st.tuples(st.integers(0, 60), st.integers(1, 30)), max_size=8)

@@ -17,14 +17,14 @@ from flame.core.options import LoadOptions
 from flame.core.timeline.devices import device_times
 from flame.core.timeline.idle_parts import CAUSE_OF_CALLS, IdleCause, IdleParts, idle_parts
 from tests.conftest import NSYS_TRACES, TRACES, needs_traces
-from tests.support.states import (
+from tests.support.generated.states import (
     NO_STATES,
     StateSpans,
     held_up_scripts,
     in_no_call,
     state_spans,
 )
-from tests.support.strategies import Script, scripts
+from tests.support.generated.strategies import Script, scripts
 from tests.support.tiers import examples
 from tests.support.writers.nsysfile import HTOD, NsysFile
 

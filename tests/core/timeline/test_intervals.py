@@ -38,8 +38,8 @@ from flame.core.timeline.highlight import (
 from flame.core.timeline.intervals import Timeline, timeline
 from flame.core.timeline.lanes import Lane, Track
 from flame.core.timeline.raster import Grid, Shading, shade
-from tests.support.project_tree import project_tree
-from tests.support.strategies import Script, scripts
+from tests.support.generated.strategies import Script, scripts
+from tests.support.profiles.project_tree import project_tree
 from tests.support.tiers import examples
 from tests.support.writers.nsysfile import NsysFile
 

@@ -17,7 +17,7 @@ from flame.core.projection.project import project
 from flame.exporters.pictures import icicle_svg as icicle
 from flame.exporters.pictures.icicle_svg import icicle_svg
 from tests.conftest import TRACES, needs_traces
-from tests.support.strategies import Script, scripts
+from tests.support.generated.strategies import Script, scripts
 from tests.support.tiers import examples
 
 

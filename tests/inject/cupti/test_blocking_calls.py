@@ -11,7 +11,7 @@ from flame.core.report.sections.memory import memory_section
 from flame.core.report.sections.syncs import syncs_section
 from flame.core.timeline.idle_parts import IdleCause, idle_parts
 from tests.inject.cupti.cupti_recorded import CALL, SIZE_LIMIT, Record
-from tests.support.report_rows import table_rows
+from tests.support.profiles.report_rows import table_rows
 from tests.support.writers.fdumprecords import header
 
 BLOCKING = """

@@ -19,7 +19,7 @@ from flame.core.options import silent
 from flame.core.readers.fdump.samples import read_sampled_functions
 from flame.core.sass import nvdisasm
 from flame.core.sass.disassembly import store_codes
-from tests.support.colliding_cubins import SOFTMAX, STEP_AT, cubin_adding, text_of
+from tests.support.generated.colliding_cubins import SOFTMAX, STEP_AT, cubin_adding, text_of
 from tests.support.waiting import PATIENCE
 from tests.support.writers.fdumprecords import records
 

@@ -17,7 +17,7 @@ import pytest
 from flame.core.loading.many import load
 from flame.core.sass.cubin import find_functions
 from samples import make_six_levels, tiny_llm
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 from tests.support.waiting import PATIENCE
 from tests.support.writers.fdumprecords import meta, records, text
 

@@ -17,7 +17,7 @@ from flame.core.model.stalls import is_not_issued, stall_of
 from flame.core.options import LoadOptions, silent
 from flame.core.readers.fdump import reader
 from tests.inject.sampling.test_sampling import Sampled
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 
 pytestmark = pytest.mark.deep
 

@@ -15,7 +15,7 @@ from flame.core.loading.many import load, load_all
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from tests.inject.workloads.naive_process import Process, Step, Work, idle_times, launch_times
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 from tests.support.waiting import PATIENCE
 from tests.support.writers.fdumprecords import header
 

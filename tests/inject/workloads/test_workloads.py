@@ -15,7 +15,7 @@ from flame.core.model.profile import Profile
 from flame.core.model.tree import Node
 from samples import tiny_llm
 from samples import workload_transformer as transformer
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 
 SAMPLES = Path(transformer.__file__).parent
 PYTHON = [sys.executable, str(SAMPLES / "workload_transformer.py")]

@@ -90,7 +90,7 @@ def write_ranks(target: str) -> int:
     """Write a summary of ranks, and beside it what there is of it before."""
     from flame.core.ranks.inputs import RankInputs
     from flame.engines.output import SummaryOutput
-    from tests.support.random_ranks import random_summary
+    from tests.support.ranks.random_ranks import random_summary
 
     summary = random_summary(1, 1, 4)
     try:

@@ -15,7 +15,7 @@ from flame.core.errors import InputError
 from flame.core.loading.many import load
 from flame.core.model.profile import Profile
 from flame.core.projection.levels import LEVELS
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 
 LONGEST = 60  # seconds for one test, on a busy machine
 

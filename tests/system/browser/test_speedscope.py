@@ -32,7 +32,7 @@ from flame.exporters.speedscope_format import EventedProfile, OpenFrameEvent, Sp
 from flame.reporting.diff_files import write_speedscope
 from tests.exporters.profiles import HOSTILE, Row, chain, profile_of
 from tests.support.paths import SAMPLES
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 from tests.system.browser.chromium import asking
 
 pytestmark = pytest.mark.deep

@@ -16,7 +16,7 @@ from flame.cli.main import main
 from flame.core.loading.many import load
 from tests.conftest import TRACES
 from tests.support.oracles.naive_pprof import naive_stacks
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 
 PROFILES = TRACES / "speedscope" / "profiles"
 FILES = sorted(

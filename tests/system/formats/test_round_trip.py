@@ -22,9 +22,9 @@ from flame.exporters import folded, speedscope
 from flame.exporters.stacks import encodable
 from tests.conftest import NSYS_TRACES, TRACES, is_small
 from tests.exporters.profiles import Row, chain, profile_of, some_rows
+from tests.support.generated.sampled import Run, runs
 from tests.support.paths import SAMPLES
-from tests.support.project_tree import project_tree
-from tests.support.sampled import Run, runs
+from tests.support.profiles.project_tree import project_tree
 from tests.support.tiers import deep_except, examples
 
 SAMPLE = SAMPLES / "decode_small.sqlite"

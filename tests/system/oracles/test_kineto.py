@@ -43,7 +43,7 @@ from tests.support.oracles.kineto.naive_kineto_tree import (
     range_text,
     spelled,
 )
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 from tests.support.tiers import deep_except, examples
 from tests.support.writers.kineto_scripts import KERNELS, STEPS, Script, moments, scripts
 from tests.support.writers.kinetofile import KinetoFile

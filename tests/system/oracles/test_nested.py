@@ -22,7 +22,7 @@ from tests.support.oracles.kineto.naive_kineto import FORWARD, Range
 from tests.support.oracles.kineto.naive_kineto_events import events_of
 from tests.support.oracles.kineto.naive_kineto_tree import python_text, range_text
 from tests.support.oracles.kineto.naive_nested import PathOf, Step, nested_paths
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 from tests.support.tiers import deep_except, examples
 from tests.support.writers.kineto_scripts import Script, scripts
 

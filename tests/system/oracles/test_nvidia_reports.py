@@ -29,7 +29,7 @@ from tests.support.oracles.oracles import (
     range_totals,
     report,
 )
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 
 on_all = pytest.mark.parametrize("trace", ORACLES)
 on_annotated = pytest.mark.parametrize("trace", NVTX_ORACLES)

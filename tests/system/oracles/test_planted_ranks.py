@@ -17,7 +17,7 @@ from flame.core.ranks.rank_sections.of_summary import questions_of
 from flame.core.ranks.rank_sections.rank_findings import find_in_ranks
 from flame.core.ranks.summarise import summarise
 from tests.support.paths import ROOT
-from tests.support.rank_traces import ODD_KERNEL, ODD_TIME, RankRun, write_ranks
+from tests.support.ranks.rank_traces import ODD_KERNEL, ODD_TIME, RankRun, write_ranks
 
 pytestmark = pytest.mark.deep
 

@@ -19,7 +19,7 @@ from flame.core.model.profile import Profile
 from flame.core.model.tree import Node, StackTree
 from flame.core.options import LoadOptions
 from samples import make_samples, make_torch_sample
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 
 TORCH = Path(make_torch_sample.__file__).with_name(make_torch_sample.NAME)
 SAMPLE = Path(make_samples.__file__).with_name("decode_small.sqlite")

@@ -17,8 +17,8 @@ from flame.core.model.pc_samples import Sampling
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
 from samples import make_six_levels, tiny_llm, tiny_llm_samples
-from tests.support.project_tree import project_tree
-from tests.support.sampled import per_instruction
+from tests.support.generated.sampled import per_instruction
+from tests.support.profiles.project_tree import project_tree
 from tests.support.writers.fdumprecords import meta
 
 FOLDER = make_six_levels.FOLDER

@@ -15,7 +15,7 @@ from flame.core.projection.selection import Selection
 from flame.tui.session.query import Query
 from flame.tui.session.session import project
 from flame.tui.views.top_table import TopTable
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 from tests.system.views.shown_cases import LEVELS, loaded, on_real
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from flame.core.loading.many import load
 from flame.core.options import LoadOptions
+from tests.support.generated.strategies import CALL_NAMES, Script, scripts
 from tests.support.oracles.naive import Trace, naive, read_ranges
-from tests.support.strategies import CALL_NAMES, Script, scripts
 from tests.support.tiers import examples
 from tests.system.views.shown_cases import looked_at
 from tests.system.views.test_details import check_details

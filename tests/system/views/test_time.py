@@ -19,7 +19,7 @@ from flame.core.timeline.raster import Grid
 from flame.tui.timeline.time_view import TimeView
 from tests.support.oracles.naive import Row, Trace, read_ranges
 from tests.support.oracles.naive_views import deepest, union
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 from tests.system.views.shown_cases import LEVELS, loaded, on_real, over_time, path_of
 
 

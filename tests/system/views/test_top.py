@@ -12,7 +12,7 @@ from flame.tui.views.top_table import TopTable
 from tests.support.oracles.naive_host import naive_host
 from tests.support.oracles.naive_tree import Label
 from tests.support.oracles.naive_views import by_name, nearest_rank
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 from tests.system.views.shown_cases import Looked, label_of, labels_of, looked, on_real, path_of
 
 

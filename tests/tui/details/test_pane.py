@@ -23,7 +23,7 @@ from flame.tui.session.tree_view import TreeView
 from flame.tui.session.viewport import Zoom
 from flame.tui.toolkit.lines import Line, line_width
 from flame.tui.toolkit.palette import Palette
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 from tests.tui import sources
 from tests.tui.trees import node, stack_tree
 

@@ -11,7 +11,7 @@ from flame.core.projection.selection import Selection
 from flame.tui.details.blocks.work_blocks import work_lines, work_words
 from flame.tui.details.facts import Facts, collect
 from flame.tui.session.session import project
-from tests.support.worked import H100, write_products
+from tests.support.generated.worked import H100, write_products
 from tests.support.writers.kinetofile import KinetoFile
 from tests.tui.trees import node
 

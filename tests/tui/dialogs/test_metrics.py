@@ -20,7 +20,7 @@ from flame.tui.dialogs.metrics import MetricDialog, about_metric, listed_metrics
 from flame.tui.session.glossary import meaning_of
 from flame.tui.session.session import metrics_of
 from tests.support.paths import SAMPLES
-from tests.support.random_ranks import random_summary
+from tests.support.ranks.random_ranks import random_summary
 from tests.support.writers.snapshotfile import SnapshotFile
 from tests.tui import sources, traces
 from tests.tui.conftest import open_app

@@ -14,7 +14,7 @@ from flame.core.projection.filters import Steps
 from flame.tui.dialogs.steps import StepsDialog
 from flame.tui.toolkit.lines import Line
 from tests.support.paths import SAMPLES
-from tests.support.recorded import Recorded
+from tests.support.profiles.recorded import Recorded
 from tests.tui.dialog_stage import PENDING, Player, stage
 
 MS = 1_000_000

@@ -17,8 +17,8 @@ from flame.core.ranks import spread
 from flame.tui.diff.facts import side_facts
 from flame.tui.diff.rank_facts import rank_facts, spread_lines, worst_lines
 from flame.tui.toolkit.lines import Line
-from tests.support.compared import node_called
-from tests.support.compared_ranks import rank_parts, sides_of, summed_up
+from tests.support.generated.compared import node_called
+from tests.support.ranks.compared_ranks import rank_parts, sides_of, summed_up
 from tests.tui.conftest import USUAL
 from tests.tui.diff.opened import chosen, compared, open_diff
 

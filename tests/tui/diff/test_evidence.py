@@ -14,7 +14,7 @@ from flame.tui.diff import screen
 from flame.tui.diff.screen import DiffScreen
 from flame.tui.main.screen import MainScreen
 from tests.core.compare.noise.test_beyond_noise import steps
-from tests.support.compared import write_steps
+from tests.support.generated.compared import write_steps
 from tests.support.waiting import PATIENCE
 from tests.tui.conftest import USUAL
 from tests.tui.diff.opened import chosen, compared, open_diff

@@ -19,7 +19,7 @@ from flame.core.rank_summary.summary_file import pack_summary
 from flame.core.ranks.communication.summary_waits import with_waits
 from flame.core.ranks.communication.waits import RankWaits, waits_of
 from flame.core.ranks.summarise import summarise
-from tests.support.rank_traces import RankRun, write_ranks
+from tests.support.ranks.rank_traces import RankRun, write_ranks
 
 RANKS, SLOW, ODD = 8, 5, 3
 LOST = LostRank("runs/rank0008.sqlite", "the file is cut off")

@@ -10,7 +10,7 @@ import pytest
 from flame.core.rank_summary.merge import merge_summaries
 from flame.core.rank_summary.summary_file import pack_summary
 from flame.tui.shell.commands import RANKS_COMMANDS
-from tests.support.random_ranks import random_summary
+from tests.support.ranks.random_ranks import random_summary
 from tests.tui.conftest import User, open_app
 from tests.tui.monkey import SIZES, Monkey, leave, stay
 from tests.tui.monkey import _elsewhere as _elsewhere

@@ -31,7 +31,7 @@ from flame.tui.main.ranks_screen import RanksScreen
 from flame.tui.ranks.imbalance import deviation_words
 from flame.tui.session.recall import Remembering
 from flame.tui.shell.commands import RANKS_COMMANDS
-from tests.support.rank_traces import ODD_KERNEL
+from tests.support.ranks.rank_traces import ODD_KERNEL
 from tests.tui.conftest import USUAL, open_app
 from tests.tui.ranks.conftest import ODD, RANKS, SLOW, Eight, written
 from tests.tui.ranks.reading import go_to, hint, lines, row_of, shown

@@ -14,7 +14,7 @@ from flame.core.rank_summary.merge import merge_summaries
 from flame.core.rank_summary.summary import RankSummary
 from flame.tui.ranks import step_table
 from flame.tui.ranks.step_table import ABSENT, StepTable, step_tables
-from tests.support.random_ranks import random_summary
+from tests.support.ranks.random_ranks import random_summary
 
 Steps = list[dict[int, int]]
 """The time of each step of each rank."""

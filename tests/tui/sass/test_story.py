@@ -9,7 +9,7 @@ from flame.core.model.tree import StackTree
 from flame.core.units import format_count
 from samples.make_six_levels import FOLDER
 from tests.support.paths import ROOT, SAMPLES
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 from tests.tui.test_first_minute import FLAME, Tmux, ended
 from tests.tui.test_first_minute import pytestmark as pytestmark
 from tests.tui.test_first_minute import tmux as tmux

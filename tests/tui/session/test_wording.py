@@ -26,7 +26,7 @@ from flame.tui.toolkit.lines import Line
 from flame.tui.toolkit.palette import Palette
 from flame.tui.widgets.header import coverage_gap, header, shown_levels
 from flame.tui.widgets.pages import coverage_lines
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 from tests.tui import sources, traces
 
 PALETTE = Palette((18, 18, 18), (224, 224, 224))

@@ -18,7 +18,7 @@ from flame.tui.timeline.prepare import find_reasons
 from flame.tui.views.top_columns import TopColumns
 from flame.tui.views.top_metrics import measure_shown, metric_cell
 from flame.tui.views.top_pane import TopPane
-from tests.support.worked import write_sampled
+from tests.support.generated.worked import write_sampled
 from tests.support.writers.nsysfile import NsysFile
 from tests.tui.conftest import User, open_app
 from tests.tui.trees import node

@@ -8,7 +8,7 @@ import pytest
 
 from flame.tui.views.top_columns import OF_WORK, TopColumns
 from flame.tui.views.top_pane import TopPane
-from tests.support.worked import H100, write_products
+from tests.support.generated.worked import H100, write_products
 from tests.tui.conftest import User, open_app
 
 KEYS = [head.key for head in OF_WORK]

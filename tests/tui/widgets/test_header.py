@@ -17,7 +17,7 @@ from flame.tui.shell.view_commands import TABLE, TIMELINE
 from flame.tui.toolkit.lines import Line, line_width
 from flame.tui.toolkit.palette import Palette
 from flame.tui.widgets import header
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 from tests.support.writers.nsysfile import NsysFile
 from tests.tui import traces
 from tests.tui.trees import node, stack_tree

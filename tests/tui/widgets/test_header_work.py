@@ -10,7 +10,7 @@ from flame.core.loading.many import load
 from flame.core.projection.filters import Kernel
 from flame.core.projection.selection import Selection
 from flame.tui.session.session import project
-from tests.support.worked import write_products
+from tests.support.generated.worked import write_products
 from tests.tui.conftest import open_app
 
 SHARE = "87 % of BF16 peak over 80 % of kernel time"

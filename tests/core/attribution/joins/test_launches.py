@@ -8,7 +8,7 @@ import numpy as np
 
 from flame.core.attribution.joins.launches import LaunchJoin, join_launches
 from flame.core.model.raw import RawActivities, RawCalls, TableBuilder
-from tests.support.recorded import i8
+from tests.support.profiles.recorded import i8
 
 THREAD_PROCESS = np.array([0, 0, 1], np.int32)
 """Threads 0 and 1 are of process 0, thread 2 of process 1."""

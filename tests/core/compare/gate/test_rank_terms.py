@@ -10,7 +10,7 @@ from flame.core.compare.comparison import Comparison, compare
 from flame.core.compare.gate.decide import DiffDecision, as_facts, decide
 from flame.core.compare.gate.terms import read_condition
 from flame.core.projection.selection import select
-from tests.support.compared_ranks import rank_parts, sides_of, summed_up
+from tests.support.ranks.compared_ranks import rank_parts, sides_of, summed_up
 
 pytestmark = pytest.mark.deep
 

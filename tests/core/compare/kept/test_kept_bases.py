@@ -30,8 +30,8 @@ from flame.core.projection.filters import Devices, Kernel, Steps, Time
 from flame.core.projection.selection import Selection, select
 from flame.reporting.report_json import as_json
 from tests.conftest import TRACES, needs_traces
+from tests.support.generated.strategies import Script, scripts
 from tests.support.paths import SAMPLES
-from tests.support.strategies import Script, scripts
 from tests.support.tiers import examples
 from tests.support.writers.nsysfile import NsysFile
 

@@ -24,7 +24,7 @@ from flame.core.compare.sided_tree import sided
 from flame.core.model.tree import StackTree, TreeLayout
 from flame.core.projection.selection import select
 from tests.core.compare.test_evidence import folded
-from tests.support.compared import Step, node_called, one_by_one, write_steps
+from tests.support.generated.compared import Step, node_called, one_by_one, write_steps
 
 NAMES = ("gemm", "softmax", "norm", "bias", "gelu")
 

@@ -37,10 +37,10 @@ from flame.core.rank_summary.merge import merge_summaries
 from flame.core.rank_summary.opened import profile_of
 from flame.core.rank_summary.summary import RankSummary
 from flame.core.ranks.summarise import RankPart, summarise
-from tests.support.compared import node_called
-from tests.support.compared_ranks import rank_parts, sides_of, summed_up
-from tests.support.random_ranks import random_summary
-from tests.support.rank_traces import COLLECTIVE, ODD_KERNEL, write_ranks
+from tests.support.generated.compared import node_called
+from tests.support.ranks.compared_ranks import rank_parts, sides_of, summed_up
+from tests.support.ranks.random_ranks import random_summary
+from tests.support.ranks.rank_traces import COLLECTIVE, ODD_KERNEL, write_ranks
 from tests.support.tiers import deep_except
 
 FOLDED = select(fold=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from flame.core.model.profile import Profile
-from tests.support.recorded import Recorded
+from tests.support.profiles.recorded import Recorded
 
 
 def trace(begin: int = 0, origin: int | None = 0, gemm: str = "gemm") -> Profile:

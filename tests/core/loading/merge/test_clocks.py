@@ -10,7 +10,7 @@ from flame.core.loading.merge.profiles import merge_profiles
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from tests.core.loading.merge.short_traces import trace
-from tests.support.recorded import Recorded
+from tests.support.profiles.recorded import Recorded
 
 HOUR = 3_600_000_000_000
 SECOND = 1_000_000_000

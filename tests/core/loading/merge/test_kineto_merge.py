@@ -22,7 +22,7 @@ from tests.support.oracles.kineto.naive_kineto import Work
 from tests.support.oracles.kineto.naive_kineto_events import events_of
 from tests.support.oracles.kineto.naive_kineto_host import Step, host_times, in_steps, steps_of
 from tests.support.oracles.kineto.naive_kineto_tree import METRICS, Stack, found_stacks, grouped
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 from tests.support.tiers import examples
 from tests.support.writers.kineto_scripts import STEPS, Script, scripts
 from tests.support.writers.kinetofile import KinetoFile

@@ -23,9 +23,9 @@ from flame.core.projection.filter_options import where
 from flame.core.timeline.intervals import timeline
 from tests.conftest import TRACES, needs_traces
 from tests.core.loading.merge.short_traces import trace
-from tests.support.project_tree import project_tree
-from tests.support.recorded import Recorded, i8, leaves
-from tests.support.strategies import Script, scripts
+from tests.support.generated.strategies import Script, scripts
+from tests.support.profiles.project_tree import project_tree
+from tests.support.profiles.recorded import Recorded, i8, leaves
 from tests.support.tiers import examples
 
 LEVELS = "python,native,launch,nvtx,kernel"

@@ -19,8 +19,8 @@ from flame.core.report.parties.ranks import measure_ranks
 from flame.core.report.scope import Scope
 from flame.core.report.sections.budget import budgets
 from flame.core.timeline.intervals import timeline
-from tests.support.project_tree import project_tree
-from tests.support.recorded import Recorded, leaves
+from tests.support.profiles.project_tree import project_tree
+from tests.support.profiles.recorded import Recorded, leaves
 
 BOOT = "boot 1700000000"
 

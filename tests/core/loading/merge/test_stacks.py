@@ -12,8 +12,8 @@ from flame.core.model.profile import Profile
 from flame.core.model.raw import Measure
 from tests.core.attribution.test_resolved import ROWS, resolved
 from tests.core.loading.merge.short_traces import trace
-from tests.support.project_tree import project_tree
-from tests.support.recorded import i8, leaves
+from tests.support.profiles.project_tree import project_tree
+from tests.support.profiles.recorded import i8, leaves
 
 
 def test_stacks_of_several_files_add_up() -> None:

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from flame.core.model.metrics import metric_of
 from flame.core.model.profile import Profile
+from tests.support.generated.sampled import FIRST_START, Entry, Run
 from tests.support.oracles.naive_samples import Launch, Part, parts
 from tests.support.oracles.naive_tree import Shape
-from tests.support.sampled import FIRST_START, Entry, Run
 
 METRICS = ("gpu", "count", "launch", "queue", "idle", "stalls")
 LEVELS = (

@@ -16,9 +16,9 @@ from flame.core.model.tree import StackTree
 from flame.core.projection.filter_options import where
 from flame.core.projection.splits import sample_split as spread
 from tests.core.projection.splits.sampled_trees import metrics, one_kernel, orders, weight
-from tests.support.project_tree import project_tree
-from tests.support.recorded import leaves
-from tests.support.sampled import Run, runs
+from tests.support.generated.sampled import Run, runs
+from tests.support.profiles.project_tree import project_tree
+from tests.support.profiles.recorded import leaves
 
 
 @contextmanager

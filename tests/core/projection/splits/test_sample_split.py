@@ -28,11 +28,11 @@ from tests.core.projection.splits.sampled_trees import (
     shapes,
     weight,
 )
+from tests.support.generated.sampled import Run, runs
 from tests.support.oracles.naive_samples import check, parts, tree_stack
 from tests.support.oracles.naive_tree import Shape, Stack, without_smaller
-from tests.support.project_tree import project_tree
-from tests.support.recorded import leaves
-from tests.support.sampled import Run, runs
+from tests.support.profiles.project_tree import project_tree
+from tests.support.profiles.recorded import leaves
 from tests.support.tiers import examples
 
 # Instructions without their place are one where file and line are.

@@ -29,7 +29,7 @@ from flame.core.ranks.communication.waits import waits_of
 from flame.core.report.parties.collectives import CommunicationRows, match_ranks
 from flame.core.report.scope import Scope
 from tests.conftest import TRACES, needs_traces
-from tests.support.rank_arrivals import (
+from tests.support.ranks.rank_arrivals import (
     Met,
     arrivals_by_hand,
     simulate,

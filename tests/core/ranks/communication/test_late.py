@@ -7,7 +7,7 @@ import pytest
 
 from flame.core.ranks.communication.late import LateRank, Members, beyond_chance, find_late
 from flame.core.ranks.communication.matching import match_table
-from tests.support.rank_arrivals import (
+from tests.support.ranks.rank_arrivals import (
     Job,
     Met,
     arrivals_by_hand,

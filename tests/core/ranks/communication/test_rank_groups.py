@@ -11,7 +11,7 @@ from flame.core.ranks.communication.arrivals import Arrivals
 from flame.core.ranks.communication.matching import match_table
 from flame.core.ranks.communication.rank_groups import RankGroups, name_groups
 from flame.core.ranks.communication.waits import waits_of
-from tests.support.rank_arrivals import Met, arrivals_by_hand, whole_table
+from tests.support.ranks.rank_arrivals import Met, arrivals_by_hand, whole_table
 
 MESH = RankGroups.parse("pp=2,dp=2,tp=4")
 

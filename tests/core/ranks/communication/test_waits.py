@@ -18,7 +18,7 @@ from flame.core.ranks.communication.clocks import clocks_of
 from flame.core.ranks.communication.matching import match_table
 from flame.core.ranks.communication.rank_steps import RankSteps
 from flame.core.ranks.communication.waits import causes_of, waits_by_sums, waits_of
-from tests.support.rank_arrivals import (
+from tests.support.ranks.rank_arrivals import (
     Met,
     arrivals_by_hand,
     simulate,

@@ -14,7 +14,7 @@ from flame.core.ranks.communication.arrivals import Arrivals
 from flame.core.ranks.communication.matching import match_table
 from flame.core.ranks.communication.worst import worst_collectives
 from tests.core.ranks.communication.test_waits import cells, jobs, matched_by_loops
-from tests.support.rank_arrivals import Met, arrivals_by_hand, simulate, whole_table
+from tests.support.ranks.rank_arrivals import Met, arrivals_by_hand, simulate, whole_table
 from tests.support.tiers import examples
 
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from flame.core.loading.many import load
 from flame.core.model.profile import Profile
-from tests.support.project_tree import project_tree
-from tests.support.sampled import per_instruction
+from tests.support.generated.sampled import per_instruction
+from tests.support.profiles.project_tree import project_tree
 from tests.support.writers.fdumpfile import STALL_REASON, DumpFile
 
 PREFIX = "smsp__pcsamp_warps_issue_stalled_"

@@ -18,7 +18,7 @@ from flame.core.report.sections.syncs import syncs_section
 from flame.core.timeline.idle_parts import IdleCause, idle_parts
 from tests.core.readers.fdump.test_oracle import rows_of, written
 from tests.support.oracles.naive_fdump import Dump
-from tests.support.report_rows import table_rows
+from tests.support.profiles.report_rows import table_rows
 from tests.support.tiers import examples
 from tests.support.writers.fdumpfile import API, START, DumpFile, layouts
 from tests.support.writers.fdumprecords import records, text

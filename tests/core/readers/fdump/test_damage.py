@@ -11,7 +11,7 @@ import pytest
 from flame.core.errors import InputError
 from flame.core.loading.many import load
 from flame.core.model.profile import Profile
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 from tests.support.tiers import deep_except
 from tests.support.writers.fdumpfile import API, DumpFile
 from tests.support.writers.fdumpscripts import Step, recorded

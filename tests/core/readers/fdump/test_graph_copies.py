@@ -11,7 +11,7 @@ from flame.core.live.feed import RecordingFeed
 from flame.core.live.window import ALL
 from flame.core.loading.many import load
 from flame.core.options import LoadOptions
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 from tests.support.writers.fdumpfile import DumpFile
 
 GRAPH, EXEC, OTHER = 3, 5, 8

@@ -16,7 +16,7 @@ from flame.core.model.frames import Frame, Kind
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
 from tests.support.oracles.naive_fdump import NONE, Dump, Row
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 from tests.support.tiers import examples
 from tests.support.writers.fdumpfile import DumpFile
 from tests.support.writers.fdumpscripts import Step, recorded, scripts

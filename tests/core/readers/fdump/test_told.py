@@ -8,7 +8,7 @@ import pytest
 
 from flame.core.model.meta import Device, Process, Thread
 from tests.core.readers.fdump.read_dumps import read
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 from tests.support.writers import fdumpfile
 from tests.support.writers.fdumpfile import DEVICE, THREAD, UNIX, DumpFile
 

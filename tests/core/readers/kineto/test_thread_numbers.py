@@ -6,7 +6,7 @@ from flame.core.options import LoadOptions
 from flame.core.readers.kineto.context import AnyEvent, KinetoContext, Place, ThreadNumbers
 from flame.core.readers.kineto.events import EventArgs, TraceEvent
 from flame.core.readers.kineto.forward import ForwardFlows
-from tests.support.colliding import colliding_rows
+from tests.support.generated.colliding import colliding_rows
 
 ALIKE = [each * ((1 << 61) - 1) for each in range(-4, 5)]
 """Numbers that have one hash."""

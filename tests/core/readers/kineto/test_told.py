@@ -21,8 +21,8 @@ from flame.core.timeline.idle_parts import IdleCause, idle_parts
 from tests.conftest import TRACES, needs_traces
 from tests.core.readers.kineto.test_traces import NAMES, SHOWN
 from tests.core.reopening.conftest import find, keep
-from tests.support.report_rows import table_rows
-from tests.support.same_profiles import is_same
+from tests.support.profiles.report_rows import table_rows
+from tests.support.profiles.same_profiles import is_same
 from tests.support.tiers import deep_except
 from tests.support.writers.kinetofile import KinetoFile
 

@@ -20,7 +20,7 @@ from flame.core.report.scope import Scope
 from tests.conftest import TRACES, needs_traces
 from tests.core.reopening.conftest import find, keep
 from tests.support.counted_calls import count_calls
-from tests.support.report_rows import table_rows
+from tests.support.profiles.report_rows import table_rows
 from tests.support.writers.ncclcalls import SIZE, STATIC, Call, add_range, add_schemas, blob
 from tests.support.writers.nsysfile import NsysFile
 

@@ -7,7 +7,7 @@ import numpy as np
 from flame.core.columns import Column
 from flame.core.model.activities import NONE
 from flame.core.readers.shared.row_ids import RowIds
-from tests.support.colliding import colliding_rows
+from tests.support.generated.colliding import colliding_rows
 
 
 def test_each_row_is_made_once_with_its_numbers() -> None:

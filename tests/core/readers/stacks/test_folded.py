@@ -26,7 +26,7 @@ from flame.core.readers.shared.frame_text import NO_NAME, parse_frame
 from flame.core.readers.stacks import folded
 from flame.exporters import folded as writer
 from tests.conftest import TRACES
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 
 SAMPLES = sorted(TRACES.glob("speedscope/profiles/stackcollapse/*"))
 OTHERS = [

@@ -28,7 +28,7 @@ from flame.core.readers.stacks import folded, proton
 from flame.exporters import folded as writer
 from tests.conftest import TRACES
 from tests.support.counted_calls import count_calls
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 
 REAL = TRACES / "proton" / "tritonbench.hatchet"
 needs_real = pytest.mark.skipif(not REAL.exists(), reason=f"no real trace {REAL}")

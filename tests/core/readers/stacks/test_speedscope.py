@@ -15,7 +15,7 @@ from flame.core.model.frames import Frame, Kind
 from flame.core.model.raw import RawStacks
 from flame.core.readers.stacks.speedscope_values import ProfileRows, merge_as_measures, parse_unit
 from tests.support.counted_calls import count_calls
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 from tests.support.writers.speedscopefile import document, evented, opened, sampled, stacks
 
 

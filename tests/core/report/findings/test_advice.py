@@ -15,7 +15,7 @@ from flame.core.report.findings.frameworks import framework_of
 from flame.core.report.report import SECTIONS
 from flame.core.report.scope import Scope
 from tests.support.paths import ROOT
-from tests.support.recorded import Recorded
+from tests.support.profiles.recorded import Recorded
 
 RULES = ROOT / "flame" / "core" / "report" / "findings"
 

@@ -32,8 +32,8 @@ from flame.core.report.findings.findings import Findings, find
 from flame.core.report.scope import Scope
 from flame.core.report.sections.budget import budgets
 from tests.conftest import TRACES, needs_traces
-from tests.support import strategies
-from tests.support.strategies import Script, scripts
+from tests.support.generated import strategies
+from tests.support.generated.strategies import Script, scripts
 from tests.support.tiers import deep_except, examples
 
 RULES = (

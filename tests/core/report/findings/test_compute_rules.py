@@ -16,9 +16,9 @@ from flame.core.report.findings.finding import Finding
 from flame.core.report.findings.findings import find
 from flame.core.report.findings.layer_rules import concordance
 from flame.core.report.scope import Scope
-from tests.support.recorded import Recorded
+from tests.support.generated.worked import BF16, H100, product, write_products
+from tests.support.profiles.recorded import Recorded
 from tests.support.tiers import deep_except, examples
-from tests.support.worked import BF16, H100, product, write_products
 from tests.support.writers.kinetofile import KinetoFile
 from tests.support.writers.nsysfile import NsysFile
 

@@ -20,7 +20,7 @@ from flame.core.timeline import idle_parts as idle_parts_module
 from flame.core.timeline.idle_host import frames_at
 from flame.core.timeline.lane_intervals import LaneIntervals
 from flame.core.timeline.thread_states.holdups import Holdups
-from tests.support.recorded import Recorded, i8
+from tests.support.profiles.recorded import Recorded, i8
 from tests.support.tiers import examples
 
 COLLECTING, WAITING = "collecting", "waiting"

@@ -9,7 +9,7 @@ import pytest
 from flame.core.report.findings.finding import Finding
 from flame.core.report.findings.findings import Findings, find
 from flame.core.report.scope import Scope
-from tests.support.recorded import Recorded
+from tests.support.profiles.recorded import Recorded
 
 US, MS = 1_000, 1_000_000
 

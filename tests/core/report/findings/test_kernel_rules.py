@@ -9,7 +9,7 @@ import pytest
 from flame.core.report.findings.finding import Finding
 from flame.core.report.findings.findings import find
 from flame.core.report.scope import Scope
-from tests.support.recorded import Recorded
+from tests.support.profiles.recorded import Recorded
 
 US = 1_000
 

@@ -8,7 +8,7 @@ from flame.core.report.findings.finding import Finding
 from flame.core.report.findings.findings import find
 from flame.core.report.parties import collectives
 from flame.core.report.scope import Scope
-from tests.support.recorded import Recorded
+from tests.support.profiles.recorded import Recorded
 
 US, MS = 1_000, 1_000_000
 

@@ -26,7 +26,7 @@ from flame.core.report.sections.budget import budgets
 from flame.core.report.table import Section
 from flame.core.timeline.exposure import exposed_times
 from tests.conftest import NSYS_TRACES, TRACES, needs_traces
-from tests.support.recorded import Recorded
+from tests.support.profiles.recorded import Recorded
 from tests.support.tiers import deep_except, examples
 from tests.support.writers.kinetofile import KinetoFile
 from tests.support.writers.nsysfile import PTOP, NsysFile

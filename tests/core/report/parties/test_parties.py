@@ -27,9 +27,9 @@ from flame.core.report.scope import Scope
 from flame.core.report.sections.budget import budgets
 from flame.core.report.table import Section
 from tests.conftest import NSYS_TRACES, TRACES, needs_traces
+from tests.support.generated.strategies import Script, scripts
 from tests.support.paths import SAMPLES
-from tests.support.recorded import Recorded, i8
-from tests.support.strategies import Script, scripts
+from tests.support.profiles.recorded import Recorded, i8
 from tests.support.tiers import deep_except, examples
 
 random_traces = examples(1, [HealthCheck.too_slow])

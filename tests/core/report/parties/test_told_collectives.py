@@ -20,7 +20,7 @@ from flame.core.report.parties.communication import communication_section, rank_
 from flame.core.report.scope import Scope
 from flame.core.report.table import Section
 from tests.conftest import TRACES, needs_traces
-from tests.support.report_rows import table_rows
+from tests.support.profiles.report_rows import table_rows
 from tests.support.tiers import examples
 from tests.support.writers.kinetofile import KinetoFile
 

@@ -13,8 +13,8 @@ from flame.core.projection.selection import Selection
 from flame.core.report.report import Report
 from flame.core.report.scope import Scope
 from flame.core.report.table import Section
+from tests.support.generated.worked import write_products
 from tests.support.paths import ROOT
-from tests.support.worked import write_products
 from tests.support.writers.kinetofile import KinetoFile
 
 

@@ -19,7 +19,7 @@ from flame.core.report.labels import PART_NAMES as PARTS
 from flame.core.report.program.iteration_measures import measure_scope, measure_times
 from flame.core.report.scope import Scope
 from flame.core.timeline.idle_parts import IdleCause, idle_parts
-from tests.support.recorded import Recorded
+from tests.support.profiles.recorded import Recorded
 from tests.support.tiers import examples
 
 NAMES = (("gemm", Kind.KERNEL), ("ncclAllReduce", Kind.KERNEL), ("memcpy HtoD", Kind.MEMCPY))

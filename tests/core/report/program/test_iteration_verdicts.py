@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from flame.core.report.measures import trend as trends
 from flame.core.report.measures.trend import trend
 from flame.core.report.program.iteration_verdicts import judge
-from tests.support.recorded import i8
+from tests.support.profiles.recorded import i8
 
 
 def spread(values: list[int]) -> float:

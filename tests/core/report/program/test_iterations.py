@@ -19,7 +19,7 @@ from flame.core.report.program.iterations import iterations_section, report_iter
 from flame.core.report.scope import Scope
 from flame.core.report.table import Section, Table
 from tests.conftest import TRACES, needs_traces
-from tests.support.recorded import Recorded
+from tests.support.profiles.recorded import Recorded
 
 
 def rows(section: Section, key: str) -> list[dict[str, object]]:

@@ -20,7 +20,7 @@ from flame.core.report.program.layers import (
 )
 from flame.core.report.scope import Scope
 from tests.conftest import TRACES, needs_traces
-from tests.support.recorded import Recorded
+from tests.support.profiles.recorded import Recorded
 from tests.support.tiers import examples
 
 NAMES = (

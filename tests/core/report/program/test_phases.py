@@ -27,8 +27,8 @@ from flame.core.report.program.phases import (
 )
 from flame.core.report.scope import Scope
 from tests.conftest import TRACES, needs_traces
-from tests.support.recorded import Recorded
-from tests.support.strategies import Script, scripts
+from tests.support.generated.strategies import Script, scripts
+from tests.support.profiles.recorded import Recorded
 from tests.support.tiers import examples
 
 TEXT = '{"one": ["SOFT", "kernel:re:^ge.*2$"], "two": ["nvtx:layer"], "three": ["python:step"]}'

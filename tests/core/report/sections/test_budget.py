@@ -16,7 +16,7 @@ from flame.core.report.scope import Scope
 from flame.core.report.sections.budget import Budget, budget_section, budgets
 from flame.core.timeline.idle_parts import IdleCause
 from tests.conftest import NSYS_TRACES, TRACES, needs_traces
-from tests.support.strategies import Script, scripts
+from tests.support.generated.strategies import Script, scripts
 from tests.support.tiers import examples
 from tests.support.writers.nsysfile import HTOD, NsysFile
 

@@ -20,10 +20,10 @@ from flame.core.report.sections.memory import memory_section
 from flame.core.report.sections.syncs import syncs_section
 from flame.core.report.table import Place
 from tests.conftest import NSYS_TRACES, TRACES, needs_traces
+from tests.support.generated.strategies import Script, scripts
 from tests.support.oracles.naive import BACKTRACE, Trace, read_calls
 from tests.support.oracles.naive_calls import Outermost, outermost_calls
-from tests.support.report_rows import rank, table_rows
-from tests.support.strategies import Script, scripts
+from tests.support.profiles.report_rows import rank, table_rows
 from tests.support.tiers import deep_except, examples
 from tests.support.writers.nsysfile import HTOD, NsysFile
 

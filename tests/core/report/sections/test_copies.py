@@ -17,7 +17,7 @@ from flame.core.report.report import Report
 from flame.core.report.scope import Scope
 from flame.core.report.sections.copies import copies_section
 from tests.conftest import NSYS_TRACES, TRACES, needs_traces
-from tests.support.report_rows import table_rows
+from tests.support.profiles.report_rows import table_rows
 from tests.support.writers.nsysfile import DTOD, DTOH, HTOD, NsysFile
 
 MIB = 1 << 20

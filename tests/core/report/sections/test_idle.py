@@ -18,9 +18,9 @@ from flame.core.report.scope import Scope
 from flame.core.report.sections.idle import idle_section
 from flame.core.report.table import Place
 from tests.conftest import TRACES, needs_traces
+from tests.support.generated.strategies import Script, scripts
 from tests.support.paths import SAMPLES
-from tests.support.report_rows import table_rows
-from tests.support.strategies import Script, scripts
+from tests.support.profiles.report_rows import table_rows
 from tests.support.tiers import examples
 from tests.support.writers.nsysfile import NsysFile
 

@@ -20,10 +20,10 @@ from flame.core.report.scope import Scope
 from flame.core.report.sections.kernels import kernels_section
 from flame.core.report.sections.tails import Tails, kernel_tails, tails_section
 from tests.conftest import NSYS_TRACES, TRACES, needs_traces
+from tests.support.generated.strategies import Script, scripts
 from tests.support.oracles.naive import Row, Trace, naive
-from tests.support.recorded import Recorded
-from tests.support.report_rows import rank, table_rows
-from tests.support.strategies import Script, scripts
+from tests.support.profiles.recorded import Recorded
+from tests.support.profiles.report_rows import rank, table_rows
 from tests.support.tiers import deep_except, examples
 from tests.support.writers.nsysfile import HTOD, NsysFile
 

@@ -16,9 +16,9 @@ from flame.core.projection.selection import select
 from flame.core.report.measures.launch_times import launch_rates
 from flame.core.report.scope import Scope
 from flame.core.report.sections.launches import launches_section
+from tests.support.generated.strategies import Script, scripts
 from tests.support.oracles.naive import Row, naive, tid_of
-from tests.support.report_rows import rank, table_rows
-from tests.support.strategies import Script, scripts
+from tests.support.profiles.report_rows import rank, table_rows
 from tests.support.tiers import examples
 from tests.support.writers.nsysfile import HTOD, NsysFile
 

@@ -16,7 +16,7 @@ from flame.core.report.scope import Scope
 from flame.core.report.sections.memory import memory_section
 from flame.core.report.table import Section
 from tests.conftest import TRACES, needs_traces
-from tests.support.report_rows import table_rows
+from tests.support.profiles.report_rows import table_rows
 from tests.support.tiers import examples
 from tests.support.writers.nsysfile import NsysFile
 

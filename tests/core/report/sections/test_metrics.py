@@ -18,8 +18,8 @@ from flame.core.projection.selection import select
 from flame.core.report.options import with_iteration
 from flame.core.report.scope import Scope
 from flame.core.report.sections.metrics import metrics_section
-from tests.support.metric_oracle import READ, SM, TENSOR, WRITE, Known, Sample, moments_of
-from tests.support.report_rows import table_rows
+from tests.support.profiles.metric_oracle import READ, SM, TENSOR, WRITE, Known, Sample, moments_of
+from tests.support.profiles.report_rows import table_rows
 from tests.support.tiers import examples
 from tests.support.writers.nsysfile import NsysFile
 

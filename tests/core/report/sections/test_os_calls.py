@@ -21,9 +21,9 @@ from flame.core.report.sections.idle import idle_section
 from flame.core.report.sections.os_calls import os_section
 from flame.core.timeline.idle_parts import IdleCause
 from tests.conftest import NSYS_TRACES, TRACES, needs_traces
+from tests.support.generated.strategies import Script, Step, lengths, moments, scripts, threads
 from tests.support.oracles.oracles import report, traces_with
-from tests.support.report_rows import rank, table_rows
-from tests.support.strategies import Script, Step, lengths, moments, scripts, threads
+from tests.support.profiles.report_rows import rank, table_rows
 from tests.support.tiers import deep_except, examples
 from tests.support.writers.nsysfile import NsysFile
 

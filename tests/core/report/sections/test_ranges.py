@@ -16,6 +16,7 @@ from flame.core.projection.selection import select
 from flame.core.report.scope import Scope
 from flame.core.report.sections.ranges import ranges_section
 from tests.conftest import TRACES, needs_traces
+from tests.support.generated.strategies import Script, scripts
 from tests.support.oracles.naive import (
     DOMAIN_CREATE,
     Range,
@@ -26,8 +27,7 @@ from tests.support.oracles.naive import (
     pid_of,
     read_ranges,
 )
-from tests.support.report_rows import table_rows
-from tests.support.strategies import Script, scripts
+from tests.support.profiles.report_rows import table_rows
 from tests.support.tiers import examples
 from tests.support.writers.nsysfile import MARK, START_END, NsysFile
 

@@ -18,10 +18,10 @@ from flame.core.report.sections.budget import budgets
 from flame.core.report.sections.idle import idle_section
 from flame.core.report.sections.states import states_section
 from tests.conftest import NSYS_TRACES, TRACES, needs_traces
+from tests.support.generated.states import HOLDING, WAITING, covered, state_spans, with_states
+from tests.support.generated.strategies import Script, scripts
 from tests.support.oracles.naive import pid_of, tid_of
-from tests.support.report_rows import table_rows
-from tests.support.states import HOLDING, WAITING, covered, state_spans, with_states
-from tests.support.strategies import Script, scripts
+from tests.support.profiles.report_rows import table_rows
 from tests.support.tiers import examples
 from tests.support.writers.nsysfile import START_END, NsysFile, gtid
 

@@ -16,9 +16,9 @@ from flame.core.report.scope import DETAILS, Scope
 from flame.core.report.sections.coverage import coverage, coverage_section
 from flame.core.report.sections.summary import summary_section
 from tests.conftest import NSYS_TRACES, TRACES, needs_traces
+from tests.support.generated.strategies import Script, scripts
 from tests.support.oracles.naive import naive
-from tests.support.report_rows import table_rows
-from tests.support.strategies import Script, scripts
+from tests.support.profiles.report_rows import table_rows
 from tests.support.tiers import deep_except, examples
 from tests.support.writers.nsysfile import HTOD, NsysFile
 

@@ -37,8 +37,8 @@ from flame.core.ranks.summarise import summarise
 from tests.fuzz.checks import FoundError, folder, write
 from tests.fuzz.mutations import INTEGERS, LARGE, odd_value
 from tests.fuzz.target import Target
-from tests.support.random_ranks import random_summary
-from tests.support.rank_traces import write_ranks
+from tests.support.ranks.random_ranks import random_summary
+from tests.support.ranks.rank_traces import write_ranks
 
 _MOST_ROWS = 1 << 16
 _PARTS = ("sizes", "frames", "info")

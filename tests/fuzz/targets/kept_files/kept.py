@@ -27,7 +27,7 @@ from flame.core.reopening.trace_identity import TraceIdentity
 from tests.fuzz.checks import write
 from tests.fuzz.mutations import INTEGERS, LARGE, odd_value
 from tests.fuzz.target import Target
-from tests.support.same_profiles import LEVELS, exported
+from tests.support.profiles.same_profiles import LEVELS, exported
 from tests.support.writers.nsysfile import NsysFile
 
 _TRACE = TraceIdentity("x", 0, 0, 0, 0, 0, b"", 0)

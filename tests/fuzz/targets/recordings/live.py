@@ -13,7 +13,7 @@ from tests.fuzz.checks import FoundError, folder, sum_of_leaves
 from tests.fuzz.dump_pieces import CELL, HEADER_ROOM
 from tests.fuzz.target import Target
 from tests.fuzz.targets.recordings import fdump
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 from tests.support.writers.fdumpfile import START
 from tests.support.writers.fdumprecords import HEADER
 

@@ -9,7 +9,7 @@ import pytest
 
 from flame.core.loading.many import load
 from tests.inject.cupti.cupti_recorded import GRAPH, Record
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 from tests.support.writers.fdumprecords import records
 
 REPLAYED = """

@@ -13,7 +13,7 @@ from flame.core.readers.fdump.tally import is_empty_dump
 from tests.core.live.recordings import Clock, assert_same
 from tests.inject.cupti.cupti_recorded import GRAPH, KERNEL, UNTIMED, Record
 from tests.inject.cupti.graphs.test_graph_sources import REPLAYED
-from tests.support.project_tree import project_tree
+from tests.support.profiles.project_tree import project_tree
 
 WHOLE = {"FLAME_GRAPHS": "whole"}
 LONG = """

@@ -13,7 +13,7 @@ from flame.core.model.pc_samples import Code, CodeSamples, Sampling, SamplingBui
 from flame.core.model.profile import Profile
 from flame.core.sampling.attach import attach_sampling
 from tests.support.oracles.naive_samples import Launch
-from tests.support.recorded import Recorded
+from tests.support.profiles.recorded import Recorded
 
 FIRST_START = 10_000
 REASONS = ("long_scoreboard", "wait", "selected", "barrier")

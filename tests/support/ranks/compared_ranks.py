@@ -15,7 +15,7 @@ from flame.core.ranks.communication.matching import match_table
 from flame.core.ranks.communication.summary_waits import with_waits
 from flame.core.ranks.communication.waits import waits_of
 from flame.core.ranks.summarise import RankPart, summarise
-from tests.support import rank_traces
+from tests.support.ranks import rank_traces
 
 
 def rank_parts(

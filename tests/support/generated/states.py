@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from flame.core.model.calls import IdleCause
 from flame.core.model.profile import Profile
+from tests.support.generated.strategies import Script, Step, scripts
 from tests.support.oracles.naive import Record, Trace, capture_end, nvtx_text, pid_of
-from tests.support.strategies import Script, Step, scripts
 from tests.support.writers.nsysfile import PUSH_POP, START_END, gtid
 
 Span = tuple[int, int]
