@@ -129,6 +129,14 @@ CUpti_CallbackId host_call(const Calls& calls) {
   return 0;
 }
 
+// No record of a call may be in the dump before its name, which may be read at any moment: who
+// finds it named has its name written. Two threads may name it at once, and one does.
+void name_api(CUpti_CallbackId id) {
+  if (named[id].load(std::memory_order_acquire)) return;
+  name(kApi, 0, id, names[id]);
+  named[id].store(true, std::memory_order_release);
+}
+
 void write_launch(CuptiThread& thread, const OpenCall& call, uint64_t end,
                   const CUpti_CallbackData& data) {
   Launch launch{};
@@ -141,7 +149,9 @@ void write_launch(CuptiThread& thread, const OpenCall& call, uint64_t end,
   launch.symbol = kernel_symbol(thread, call, data);
   launch.api = call.id;
   launch.context = data.contextUid;
-  launch.flags = host_call(thread.calls) << kWithin;
+  const CUpti_CallbackId around = host_call(thread.calls);
+  if (around) name_api(around);  // it is written itself when it ends, if it does
+  launch.flags = around << kWithin;
   if (uint32_t result = result_of(data)) launch.flags |= kFailed | (result & 0x7fff) << kResult;
   put(launch);
 }
@@ -165,11 +175,6 @@ const OpenCall* call_around(const Calls& calls, Role through) {
   for (uint32_t i = calls.depth; i-- > 0;)
     if (calls.open[i].role != through && calls.open[i].role != kMemoryCall) return &calls.open[i];
   return nullptr;
-}
-
-void name_api(CUpti_CallbackId id) {
-  const bool known = named[id].load(std::memory_order_relaxed);
-  if (!known && !named[id].exchange(true, std::memory_order_relaxed)) name(kApi, 0, id, names[id]);
 }
 
 // A call inside another one is part of it: its work is recorded, the call is not. But launches are
