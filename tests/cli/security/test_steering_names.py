@@ -19,7 +19,7 @@ QUIET = (
 
 COMMANDS = (
     *("info", "info --json", "view --print", "view --print --levels rank,nvtx,kernel"),
-    *("top", "top --md", "top --json -o /dev/tty", "ranks -o -"),
+    *("top", "top --md", "top --json -o /dev/tty", "ranks -o /dev/tty"),
     *("report", "report -o /dev/tty", "report --md -o -", "report --json"),
     *("diff --print", "diff --md -o -", "diff --json", "diff -f svg -o -"),
     *("export -f svg -o -", "export -f speedscope -o -", "export -f chrome -o -"),
