@@ -10,6 +10,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -99,7 +100,7 @@ def test_info_json_lists_the_sources(flame: Flame, ranks: list[Path]) -> None:
 
 def test_times_of_day_align_the_ranks(flame: Flame, ranks: list[Path]) -> None:
     for number, path in enumerate(ranks):
-        with sqlite3.connect(path) as db:
+        with closing(sqlite3.connect(path)) as db, db:
             db.execute("CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs INT)")
             start = (10**18 + 5 * number,)
             db.execute("INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (?)", start)

@@ -10,6 +10,7 @@ import re
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -49,7 +50,7 @@ Names = tuple[str, ...]
 
 def change(path: Path, rank: int) -> None:
     """Make every fourth collective a broadcast, and every fourth of a stream that lacks a rank."""
-    with sqlite3.connect(path) as file:
+    with closing(sqlite3.connect(path)) as file, file:
         (name,) = file.execute("SELECT id FROM StringIds WHERE value = ?", (COLLECTIVE,)).fetchone()
         file.execute("INSERT INTO StringIds VALUES (9001, ?)", (BROADCAST,))
         (other,) = file.execute("SELECT id FROM StringIds WHERE value = ?", (GEMM,)).fetchone()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -211,7 +212,7 @@ DAMAGE: dict[str, Callable[[sqlite3.Connection], object]] = {
 @pytest.mark.parametrize("damage", deep_except(("columns that are gone",), DAMAGE))
 def test_damage_leaves_rows_out_and_every_section_whole(tmp_path: Path, damage: str) -> None:
     path = written(tmp_path / "trace.sqlite")
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         DAMAGE[damage](db)
     db.close()
     scope = Scope(load(path))
@@ -227,7 +228,7 @@ def test_damage_leaves_rows_out_and_every_section_whole(tmp_path: Path, damage: 
 
 def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
     path = written(tmp_path / "trace.sqlite")
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         db.execute("UPDATE OSRT_API SET end = -7")
         db.execute("UPDATE GPU_METRICS SET timestamp = NULL")
         db.execute("UPDATE CUDA_GPU_MEMORY_USAGE_EVENTS SET bytes = -1")
@@ -291,7 +292,7 @@ def test_what_cuda_says_of_a_gpu_is_better_than_nothing(tmp_path: Path) -> None:
 
 def test_an_adapter_of_which_nothing_is_known_is_no_other_gpu(tmp_path: Path) -> None:
     profile = with_facts(tmp_path / "trace.sqlite", (0, 108), (1, 108))
-    with sqlite3.connect(tmp_path / "trace.sqlite") as db:
+    with closing(sqlite3.connect(tmp_path / "trace.sqlite")) as db, db:
         columns = "smCount, totalMemory, memoryBandwidth, computeMajor, computeMinor"
         zeros = ", ".join(f"{column} = 0" for column in columns.split(", "))
         db.execute(f"UPDATE TARGET_INFO_GPU SET chipName = '', {zeros} WHERE id = 1")

@@ -59,7 +59,7 @@ def test_damage_is_found_at_any_depth(inner: bytes) -> None:
 
 def test_no_key_is_made_of_what_is_no_text() -> None:
     deep = b"[" * DEPTH + b"]" * DEPTH
-    with pytest.raises(ValueError, match="a key that is no text"):
+    with pytest.raises(ValueError, match=r"a key that is no text|keys must be strings"):
         decode_json(b"[" + deep + b",{" + deep + b":1}]")
 
 
