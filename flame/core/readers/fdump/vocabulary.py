@@ -26,14 +26,14 @@ class DumpVocabulary:
         self.frames = frames
         self.texts = DumpTextTable()
         self.facts: dict[str, list[str]] = {}
-        self._names: dict[int, dict[str, str]] = {}
+        self._names: dict[str, tuple[int, str]] = {}
         self._clean = clean
         unknown = [frames.add(Frame(kind, LOST)) for kind in (Kind.PYTHON, Kind.NVTX)]
         self._python, self._ranges = map(_FramesById, unknown)
 
     def __len__(self) -> int:
         """Return how many names there are for numbers."""
-        return sum(map(len, self._names.values()))
+        return len(self._names)
 
     def learn(self, records: Records) -> None:
         """Add names, facts and frames among ``records``; all they refer to is there, or known."""
@@ -55,7 +55,7 @@ class DumpVocabulary:
         texts = self.texts.look_up(table["text"])
         rows = zip(*(column.tolist() for column in table.values()), strict=True)
         for kind, scope, number, text in rows:
-            self._names.setdefault(kind, {})[_name_key(scope, number)] = texts[text]
+            self._names[_name_key(kind, scope, number)] = kind, texts[text]
 
     def _learn_facts(self, records: Records) -> None:
         table = records.table("meta", ("key", "value"))
@@ -67,15 +67,16 @@ class DumpVocabulary:
 
     def name_of(self, kind: int, number: int, scope: int = 0) -> str:
         """Return the name of a number; empty where it has none."""
-        return self._names.get(kind, {}).get(_name_key(scope, number), "")
+        _, name = self._names.get(_name_key(kind, scope, number), (kind, ""))
+        return name
 
     def has_names(self, kind: int) -> bool:
         """Tell whether anything of this kind has a name."""
-        return kind in self._names
+        return any(kind == known for known, _ in self._names.values())
 
     def has_domain(self, name: str) -> bool:
         """Tell whether a domain of NVTX is called ``name``."""
-        return name in self._names.get(DOMAIN, {}).values()
+        return (DOMAIN, name) in self._names.values()
 
     def last_fact(self, key: str) -> str:
         """Return the last value of a fact; empty without one."""
@@ -152,6 +153,6 @@ class _FramesById:
         return np.where(frame == ABSENT, self.unknown, frame).astype(np.int32)
 
 
-def _name_key(scope: int, number: int) -> str:
+def _name_key(kind: int, scope: int, number: int) -> str:
     # A file can choose numbers whose hashes collide; those of texts have a secret in Python.
-    return f"{scope} {number}"
+    return f"{kind} {scope} {number}"
