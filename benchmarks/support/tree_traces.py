@@ -30,7 +30,7 @@ def generate(path: Path, nodes: int, longer: float = 1.0) -> None:
         strings = ["cudaLaunchKernel", *(f"{module}_kernel" for module in MODULES)]
         insert(db, "StringIds", id=range(1, len(strings) + 1), value=strings)
         insert(db, "PROCESSES", globalPid=[gpid(PID)], pid=[PID], name=["synthetic"])
-        meta = {"FLAME_SYNTHETIC": "true, made by benchmarks/bench_tui.py"}
+        meta = {"FLAME_SYNTHETIC": "true, made by benchmarks/support/tree_traces.py"}
         insert(db, "META_DATA_EXPORT", name=meta.keys(), value=meta.values())
         ranges(db, [f"step {i}" for i in range(steps)], OPERATORS, 3)
         layers = [f"model.layers.{i % LAYERS}" for i in range(steps * LAYERS)]

@@ -8,6 +8,7 @@ import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from flame.cli.outputs import refuse_terminal
 from flame.console.terminal import say
 from flame.core.errors import CancelledError, InputError, UsageError
 from flame.core.starting import prepare_process
@@ -99,7 +100,6 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError("--iteration: a summary keeps the iterations that it has: name traces")
         print_summary(_only_summary(inputs), args.paths, as_json=args.json)
         return 0
-    from flame.cli.outputs import refuse_terminal
     from flame.engines.output import SummaryOutput
 
     refuse_terminal(args.output, "a summary")

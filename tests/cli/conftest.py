@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -56,6 +57,10 @@ class Result:
     @property
     def lines(self) -> list[str]:
         return self.out.splitlines()
+
+    def said(self) -> list[str]:
+        """Lines on stderr, all of them flame's own."""
+        return own_lines(self.err)
 
     def complaint(self) -> str:
         """The one line on stderr of a run that failed, without its prefix."""
@@ -148,9 +153,24 @@ def record(recorder: None) -> Record:
 
 def said(done: Done) -> list[str]:
     """Lines on stderr, all of them flame's own."""
-    lines = done.stderr.splitlines()
-    assert all(line.startswith("flame: ") for line in lines), done.stderr
+    return own_lines(done.stderr)
+
+
+def own_lines(err: str) -> list[str]:
+    """The lines of ``err``, which begin with flame's name, without it."""
+    lines = err.splitlines()
+    assert all(line.startswith("flame: ") for line in lines), err
     return [line.removeprefix("flame: ") for line in lines]
+
+
+def interrupt(process: subprocess.Popen[bytes]) -> tuple[int, bytes, bytes]:
+    """The exit code of ``process`` after Ctrl-C, and what it says until it ends."""
+    process.send_signal(signal.SIGINT)
+    try:
+        out, err = process.communicate(timeout=PATIENCE)
+    finally:
+        process.kill()
+    return process.returncode, out, err
 
 
 @pytest.fixture

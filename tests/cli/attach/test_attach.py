@@ -6,7 +6,6 @@ import json
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,25 +16,10 @@ from flame.core.loading.many import load_all
 from flame.core.options import LoadOptions
 from tests.attach.conftest import wait_until
 from tests.attach.trees import IDLE, LAUNCHES, RANKS, STEPS, Tree, dumps_of, job_at, python, script
-from tests.attach.trees import tree as tree
-from tests.attach.trees import users_folder as users_folder
-from tests.cli.conftest import Flame, Result, spawn
-from tests.inject.conftest import injected_env as injected_env
+from tests.cli.attach.conftest import Env
+from tests.cli.conftest import Flame, spawn
 
-Env = dict[str, str]
 NEEDS = "attach shows the app, which needs a terminal: flame attach --list, or flame view PATH"
-
-
-@pytest.fixture
-def env(injected_env: Callable[..., Env], users_folder: Path) -> Env:
-    """That of a process which is recorded to the user's folder."""
-    return injected_env(users_folder)
-
-
-def said(result: Result) -> list[str]:
-    lines = result.err.splitlines()
-    assert all(line.startswith("flame: ") for line in lines)
-    return [line.removeprefix("flame: ") for line in lines]
 
 
 # --list
@@ -73,7 +57,7 @@ def test_without_a_terminal_the_list_is_shown(flame: Flame) -> None:
     result = flame("attach")
     assert result.code == 2
     assert result.out
-    assert said(result) == [NEEDS]
+    assert result.said() == [NEEDS]
 
 
 # --stop
@@ -85,14 +69,14 @@ def test_stop(flame: Flame, tree: Tree, env: Env) -> None:
     wait_until(lambda: job_at(started.pid).kernels >= 20)
     result = flame("attach", "--stop", started.pid)
     assert (result.code, result.out) == (0, "")
-    (line,) = said(result)
+    (line,) = result.said()
     kernels = load_all([dump]).counts["kernel"]
     assert line.startswith(f"stopped python [{started.pid}]: 1 process, {kernels:,} kernels, ")
     assert line.endswith(f"see it with: flame view {dump}")
     assert started.poll() is None
     again = flame("attach", "--stop", started.pid)
     assert again.code == 0
-    assert said(again) == [f"python [{started.pid}]: its recording has ended already"]
+    assert again.said() == [f"python [{started.pid}]: its recording has ended already"]
 
 
 def test_stop_all_of_a_folder(flame: Flame, tree: Tree, env: Env, users_folder: Path) -> None:
@@ -100,7 +84,7 @@ def test_stop_all_of_a_folder(flame: Flame, tree: Tree, env: Env, users_folder: 
     assert job_at(started.pid, members=3)
     result = flame("attach", "--stop", users_folder)
     assert result.code == 0
-    (line,) = said(result)
+    (line,) = result.said()
     assert line.startswith("stopped users: 3 processes, 0 kernels, ")
     assert line.endswith(f"see it with: flame view {users_folder}")
 
@@ -110,7 +94,7 @@ def test_stop_what_does_not_record(flame: Flame, tree: Tree, env: Env) -> None:
     for started in (other, early):
         result = flame("attach", "--stop", started.pid)
         assert result.code == 3
-        assert said(result) == [f"python [{started.pid}]: records nothing"]
+        assert result.said() == [f"python [{started.pid}]: records nothing"]
 
 
 def test_stop_without_an_answer(flame: Flame, tree: Tree, env: Env, users_folder: Path) -> None:
@@ -121,7 +105,7 @@ def test_stop_without_an_answer(flame: Flame, tree: Tree, env: Env, users_folder
         one.unlink()
     result = flame("attach", "--stop", started.pid)
     assert result.code == 3
-    assert said(result) == [
+    assert result.said() == [
         f"{dump}: nobody answers beside it: end the process to end its recording"
     ]
 

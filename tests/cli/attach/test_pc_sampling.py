@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.attach.conftest import wait_until
 from tests.attach.trees import IDLE, LAUNCHES, RANKS, STEPS, Tree, dumps_of, job_at, python
-from tests.attach.trees import tree as tree
-from tests.attach.trees import users_folder as users_folder
-from tests.cli.conftest import Flame, Result
-from tests.inject.conftest import injected_env as injected_env
+from tests.cli.attach.conftest import Env
+from tests.cli.conftest import Flame
 from tests.support.writers.fdumprecords import header, records
 
-Env = dict[str, str]
 BOTH = "--pc switches PC sampling and nothing else: not with --list or --stop"
-
-
-@pytest.fixture
-def env(injected_env: Callable[..., Env], users_folder: Path) -> Env:
-    """That of a process which is recorded to the user's folder."""
-    return injected_env(users_folder)
-
-
-def said(result: Result) -> list[str]:
-    lines = result.err.splitlines()
-    assert all(line.startswith("flame: ") for line in lines)
-    return sorted(line.removeprefix("flame: ") for line in lines)
 
 
 def samples(dump: Path) -> int:
@@ -41,18 +25,18 @@ def test_sampling_begins_and_ends(flame: Flame, tree: Tree, env: Env) -> None:
     wait_until(lambda: len(records(dump)["kernel"]) >= 20)
     result = flame("attach", started.pid, "--pc", "continuous:12")
     assert (result.code, result.out) == (0, "")
-    assert said(result) == [f"{started.pid}: PC sampling (continuous:12) in 1 context"]
+    assert result.said() == [f"{started.pid}: PC sampling (continuous:12) in 1 context"]
     wait_until(lambda: samples(dump) > 0)
     result = flame("attach", started.pid, "--pc", "off")
     assert result.code == 0
-    assert said(result) == [f"{started.pid}: PC sampling is off"]
+    assert result.said() == [f"{started.pid}: PC sampling is off"]
     there = samples(dump)
     assert flame("attach", "--stop", started.pid).code == 0
     assert samples(dump) == there and header(dump)["state"] == 1
     assert len(list(dump.parent.glob("cubins/*.cubin"))) == 1
     ended = flame("attach", started.pid, "--pc", "continuous")
     assert ended.code == 3
-    assert said(ended) == [f"python [{started.pid}]: its recording has ended"]
+    assert ended.said() == [f"python [{started.pid}]: its recording has ended"]
 
 
 def test_all_processes_of_a_job(flame: Flame, tree: Tree, env: Env) -> None:
@@ -60,7 +44,7 @@ def test_all_processes_of_a_job(flame: Flame, tree: Tree, env: Env) -> None:
     pids = [one.pid for one in job_at(started.pid, members=2).members]
     result = flame("attach", started.pid, "--pc", "serialized")
     assert result.code == 0
-    lines = said(result)
+    lines = sorted(result.said())
     assert [int(line.partition(":")[0]) for line in lines] == sorted(pids)
     assert all("PC sampling (serialized) " in line for line in lines)
 
@@ -72,10 +56,10 @@ def test_a_process_without_gpu_work_is_no_failure(
     assert job_at(ranges.pid) and job_at(launches.pid)
     result = flame("attach", users_folder, "--pc", "continuous")
     assert result.code == 0
-    assert f"{ranges.pid}: no GPU work of it is recorded" in said(result)
+    assert f"{ranges.pid}: no GPU work of it is recorded" in result.said()
     alone = flame("attach", ranges.pid, "--pc", "continuous")
     assert alone.code == 3
-    assert said(alone) == [f"{ranges.pid}: no GPU work of it is recorded"]
+    assert alone.said() == [f"{ranges.pid}: no GPU work of it is recorded"]
 
 
 def test_who_may_not_is_told_what_to_do(flame: Flame, tree: Tree, env: Env) -> None:
@@ -83,7 +67,7 @@ def test_who_may_not_is_told_what_to_do(flame: Flame, tree: Tree, env: Env) -> N
     assert job_at(started.pid)
     result = flame("attach", started.pid, "--pc", "continuous")
     assert (result.code, result.out) == (3, "")
-    (line,) = said(result)
+    (line,) = result.said()
     assert line.startswith(f"{started.pid}: PC sampling is not allowed for this user: run as root")
     assert started.poll() is None
 
@@ -92,7 +76,7 @@ def test_what_does_not_record(flame: Flame, tree: Tree, env: Env) -> None:
     started = tree(*python(IDLE))
     result = flame("attach", started.pid, "--pc", "continuous")
     assert result.code == 3
-    assert said(result) == [f"python [{started.pid}]: records nothing"]
+    assert result.said() == [f"python [{started.pid}]: records nothing"]
 
 
 def test_nobody_answers(flame: Flame, tree: Tree, env: Env, users_folder: Path) -> None:
@@ -103,7 +87,7 @@ def test_nobody_answers(flame: Flame, tree: Tree, env: Env, users_folder: Path) 
         one.unlink()
     result = flame("attach", started.pid, "--pc", "continuous")
     assert result.code == 3
-    assert said(result) == [f"{dump}: nobody answers beside it"]
+    assert result.said() == [f"{dump}: nobody answers beside it"]
 
 
 @pytest.mark.parametrize(

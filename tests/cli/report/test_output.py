@@ -5,15 +5,14 @@ from __future__ import annotations
 import errno
 import json
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Flame, spawn
-from tests.support.waiting import PATIENCE, wait_until
+from tests.cli.conftest import Flame, interrupt, spawn
+from tests.support.waiting import wait_until
 from tests.support.writers.nsysfile import NsysFile
 
 FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
@@ -263,10 +262,5 @@ def test_an_interrupt_ends_a_report_and_leaves_nothing(trace: Path) -> None:
     command = [sys.executable, "-c", code, "report", str(trace), "--html", "out.html"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         wait_until(Path("begun").exists)
-        process.send_signal(signal.SIGINT)
-        try:
-            out, err = process.communicate(timeout=PATIENCE)
-        finally:
-            process.kill()
-    assert (process.returncode, out, err) == (130, b"", b"")
+        assert interrupt(process) == (130, b"", b"")
     assert not Path("out.html").exists()

@@ -6,7 +6,6 @@ import json
 import os
 import pty
 import select
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -15,8 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Flame, folded
-from tests.support.waiting import PATIENCE
+from tests.cli.conftest import Flame, folded, interrupt
 from tests.support.writers.fake_nsys import (
     OF_A_READER,
     descendants,
@@ -151,12 +149,7 @@ def test_an_interrupt_ends_all_processes(folder: Path) -> None:
     ) as process:
         until(lambda: len(descendants(process.pid)) == 2 * OF_A_READER)
         below = descendants(process.pid)
-        process.send_signal(signal.SIGINT)
-        try:
-            out, err = process.communicate(timeout=PATIENCE)
-        finally:
-            process.kill()
-    assert (process.returncode, out, err) == (130, b"", b"")
+        assert interrupt(process) == (130, b"", b"")
     until(lambda: not any(one.is_running() for one in below))
     assert list((folder / "own" / "flame").iterdir()) == []
 
