@@ -34,9 +34,10 @@ def write_bill(wheel: Path, version: str, python: Path, folder: Path) -> Path:
     with TemporaryDirectory(prefix="bill.", dir=PLACE) as scratch:
         venv.create(scratch, with_pip=False)
         installed = Path(scratch) / "bin" / "python"
-        pip = (python, "-m", "pip", "--quiet", "--python", installed, "install", "--no-deps")
-        run(*pip, "--require-hashes", "-r", LOCKED_DEPENDENCIES)
-        run(*pip, wheel)
+        pip = (python, "-m", "pip", "--quiet", "--python", installed, "install")
+        options = ("--no-deps", "--no-compile")
+        run(*pip, *options, "--require-hashes", "-r", LOCKED_DEPENDENCIES)
+        run(*pip, *options, wheel)
         describe = (python, "-m", "cyclonedx_py", "environment", "--output-reproducible")
         about = ("--spec-version", "1.6", "--pyproject", ROOT / "pyproject.toml")
         bill = json.loads(run(*describe, *about, installed))

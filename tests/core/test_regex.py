@@ -204,7 +204,7 @@ def test_both_modules_find_the_same(text: str, flags: int, names: list[str]) -> 
 
 @pytest.mark.deep
 @given(texts, st.sampled_from([0, re.IGNORECASE]), names_of_any_kind)
-@settings(max_examples=4000)
+@settings(max_examples=2000)
 def test_both_modules_find_the_same_often(text: str, flags: int, names: list[str]) -> None:
     assert_alike(text, flags, [name for name in names if "ı" not in name and "\u0130" not in name])
 

@@ -19,7 +19,7 @@ from tests.support.tiers import deep_except
 
 MUTATIONS = 5
 MOST_BYTES = 500_000
-MINUTES = "0.6"
+MINUTES = "0.3"
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -23,7 +23,7 @@ SLOW = 3.0
 """Seconds that a test of the quick tier may take."""
 
 MANY = 20
-"""Tests of a file that open the app, of which the quick tier takes all."""
+"""Tests of a folder that open the app, of which the quick tier takes all."""
 
 OF_TRACES = 50
 """Examples of a property that writes a trace for each: one takes as long as three of others."""
@@ -85,12 +85,12 @@ def thin_out(items: Iterable[pytest.Item]) -> None:
 
 
 def halve(items: Iterable[pytest.Item]) -> None:
-    """Leave, of more than `MANY` tests of one file, every other to the quick tier."""
-    files: defaultdict[Path, list[pytest.Item]] = defaultdict(list)
+    """Leave, of more than `MANY` tests of one folder, every other to the quick tier."""
+    folders: defaultdict[Path, list[pytest.Item]] = defaultdict(list)
     for item in items:
         if item.get_closest_marker(DEEP) is None:
-            files[item.path].append(item)
-    for found in files.values():
+            folders[item.path.parent].append(item)
+    for found in folders.values():
         for item in found[1::2] if len(found) > MANY else ():
             item.add_marker(DEEP)
 

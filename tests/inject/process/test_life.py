@@ -203,7 +203,7 @@ def test_a_flush_that_waits_for_the_end_does_not_delay_it_for_long(
     buildable: None, tmp_path: Path
 ) -> None:
     """As nothing is done meanwhile, a third of the time is enough to give it up."""
-    seconds = 40
+    seconds = 24
     patient = program(*build.OPTIMIZED, f"-DFLAME_PATIENCE_MS={1000 * seconds}")
     bench = Bench(patient, tmp_path / "dumps")
     begun = time.monotonic()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -184,7 +185,7 @@ def test_nothing_stands_elsewhere_where_a_wide_character_takes_one_cell(
     for update in frames:
         for row, column, parts in update:
             at = column
-            for style, text in parts:
+            for style, text in joined(parts):
                 for character in text:
                     width = cell_len(character)
                     codes = frozenset(attributes(style).values())
@@ -197,6 +198,12 @@ def test_nothing_stands_elsewhere_where_a_wide_character_takes_one_cell(
             for place in range(SIZE.width):
                 if sure[row][place]:
                     assert part.seen[row][place] == visible(expected[row][place])
+
+
+def joined(parts: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """The runs that are sent of ``parts``: between texts without a style there is no sequence."""
+    for styled, group in groupby(parts, lambda part: part[0] != ""):
+        yield from group if styled else [("", "".join(text for _, text in group))]
 
 
 def written(update: Update) -> str:
