@@ -144,22 +144,26 @@ int changing_handlers() {
   return 1;
 }
 
-void forbid_mmap() {
+// No memory for the program, no room for its dump.
+void forbid_growth() {
   sock_filter program[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),  // the number of the system call
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOMEM),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 2, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fallocate, 2, 0),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOMEM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSPC),
   };
   sock_fprog all = {sizeof program / sizeof *program, program};
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) exit(4);
   if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &all) != 0) exit(4);
 }
 
-// Nothing can be put in the place of the dump: the program ends, and does not fault for ever.
+// Nothing can be put in the place of the dump: the program ends, and does not fault for ever. Were
+// the dump to grow again while the fault is handled, there would be no second one.
 int cut_off_without_memory() {
   put_all(0, 1000);
-  forbid_mmap();
+  forbid_growth();
   alarm(20);
   for (;;) {
     shorten_dumps();
