@@ -10,7 +10,8 @@ BIN   := $(VENV)/bin
 PIP   := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 PYTHONS      = $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11 python)
-PYTEST_FLAGS ?= -n 2 --dist worksteal --durations 15
+# Three for two processors: many tests wait for another program.
+PYTEST_FLAGS ?= -n 3 --dist worksteal --durations 15
 MINUTES      ?= 10
 RUNS         ?= 5
 SIZE         ?= small

@@ -203,7 +203,10 @@ def test_nothing_stands_elsewhere_where_a_wide_character_takes_one_cell(
 def joined(parts: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     """The runs that are sent of ``parts``: between texts without a style there is no sequence."""
     for styled, group in groupby(parts, lambda part: part[0] != ""):
-        yield from group if styled else [("", "".join(text for _, text in group))]
+        if styled:
+            yield from group
+        else:
+            yield "", "".join(text for _, text in group)
 
 
 def written(update: Update) -> str:
