@@ -241,7 +241,7 @@ def _marks(devices: list[_Sampled], device: I8, time: I8) -> Iterator[tuple[Metr
             part = _marks_of(each.metrics.get(name), time[low:high])
             # Counted on from GPU to GPU, so that no two have a sample in common.
             parts.append(part._replace(ended=part.ended + before, begun=part.begun + before))
-            before = int(max(before, parts[-1].begun.max(initial=0)))
+            before = max(before, int(parts[-1].begun.max(initial=0)))
         if any(name in each.metrics for each in devices):
             yield key, Marks(*map(np.concatenate, zip(*parts, strict=True)))
 

@@ -217,7 +217,7 @@ def test_kernels_have_the_same_short_name_on_both_sides(tmp_path: Path) -> None:
     for pair, lacks in ((runs[:2], 1), (runs[1:], 1), (runs[::2], 2)):
         sides = Sides((pair[0],), (pair[1],))
         changes = compare(sides, select("kernel", kernel_names="short")).changes
-        assert (changes.is_gone.sum(), changes.is_new.sum()) == (lacks, 0)
+        assert (int(changes.is_gone.sum()), int(changes.is_new.sum())) == (lacks, 0)
 
 
 def test_several_runs_are_their_mean(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_both_histograms_have_one_axis(base: list[int], new: list[int], log: boo
     found = two_histograms(np.array(base), np.array(new))
     assert found is not None and found.log == log
     assert (found.low, found.high) == (min(base + new), max(base + new))
-    assert (found.base.sum(), found.new.sum()) == (len(base), len(new))
+    assert (int(found.base.sum()), int(found.new.sum())) == (len(base), len(new))
     assert len(found.base) == len(found.new) == BINS
     assert found.base[0] and found.new[-1]
     assert two_histograms(np.array([3, 3]), np.array([3])) is None

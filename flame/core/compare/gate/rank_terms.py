@@ -111,7 +111,7 @@ def _of_run(comparison: Comparison, term: Term, at: int) -> _OfSide:
     scale = len(values) / comparison.basis.divisor[at]
     time, calls = time_in_collectives(tree, tree.own, tree.own_count)
     return _OfSide(
-        values * scale,
-        scale * time[nodes].sum(keepdims=True),
-        calls[nodes].sum(keepdims=True) * 1.0,
+        values.astype(np.float64) * scale,
+        time[nodes].sum(keepdims=True).astype(np.float64) * scale,
+        calls[nodes].sum(keepdims=True).astype(np.float64),
     )

@@ -235,7 +235,8 @@ def _match(
     wait = duration - transfer
     last = np.bincount(np.argmax(start, axis=0), minlength=len(ranks))
     number = row.shape[1]
-    sums[:, ranks] = [[number] * len(ranks), wait.sum(axis=1), [transfer.sum()] * len(ranks), last]
+    sums[0, ranks], sums[1, ranks] = number, wait.sum(axis=1)
+    sums[2, ranks], sums[3, ranks] = transfer.sum(), last
     skew = int((start.max(axis=0) - start.min(axis=0)).sum()) if aligned else None
     times = int(transfer.sum()), int(wait.sum()), skew
     found = Operation(collective, len(ranks), number, *times, alone)
