@@ -30,6 +30,12 @@ Record = Callable[..., Done]
 Export = Callable[..., dict[str, int]]
 
 PYTHON = (sys.executable, "-c")
+WITHOUT_PROGRESS = (
+    "-c",
+    "import sys; from flame.cli.main import main; from flame.console import progress;"
+    "progress.DELAY = 1e9; sys.exit(main())",
+)
+"""The command line, however slow: the progress of a load moves the cursor, which is flame's own."""
 DEMANGLED = "void gemm<float>(float*)"
 
 
@@ -96,7 +102,7 @@ def spawn(
 
 
 def in_terminal(
-    *args: str | Path, term: str = "xterm-256color", program: Sequence[str] = ("-m", "flame")
+    *args: str | Path, term: str = "xterm-256color", program: Sequence[str] = WITHOUT_PROGRESS
 ) -> tuple[int, str]:
     """Exit code of a run whose three streams are a terminal, and what that terminal received.
 

@@ -10,13 +10,6 @@ import pytest
 from tests.cli.conftest import in_terminal, spawn
 from tests.support.hostile.steering import STEERING, steering_dumps, steering_traces
 
-QUIET = (
-    "-c",
-    "import sys; from flame.cli.main import main; from flame.console import progress;"
-    "progress.DELAY = 1e9; sys.exit(main(sys.argv[1:]))",
-)
-"""The command line without the progress of loads, whose moves are flame's own."""
-
 COMMANDS = (
     *("info", "info --json", "view --print", "view --print --levels rank,nvtx,kernel"),
     *("top", "top --md", "top --json -o /dev/tty", "ranks -o /dev/tty"),
@@ -32,7 +25,7 @@ RECORDED = ("top --csv", "top --csv -o -", "diff -f folded -o -", "export -f fol
 
 def in_quiet_terminal(command: str, *paths: str | Path) -> tuple[int, str]:
     """Exit code, and all that the terminal received but for its own ends of lines."""
-    code, received = in_terminal(*command.split(), *paths, program=QUIET)
+    code, received = in_terminal(*command.split(), *paths)
     return code, received.replace("\r\n", "\n")
 
 
