@@ -80,8 +80,12 @@ static const uint8_t* skip_word(const uint8_t* at, const uint8_t* stop, const ch
   return (size_t)(stop - at) >= size && !memcmp(at, word, size) ? at + size : NULL;
 }
 
+// Whether an item can be left out that ends here: at the end, or where a list in front of it would
+// not go on with what follows.
 static int ends_item(const uint8_t* at, const uint8_t* stop) {
-  return at == stop || (stop - at >= 2 && at[0] == ',' && at[1] == ' ');
+  if (at == stop) return 1;
+  if (stop - at < 3 || at[0] != ',' || at[1] != ' ' || at[2] >= 0x80) return 0;
+  return !(at[2] && strchr("[](-", at[2])) && !is_digit(at[2]);
 }
 
 static const uint8_t* skip_number(const uint8_t* at, const uint8_t* stop) {
@@ -106,10 +110,11 @@ static const uint8_t* skip_list(const uint8_t* at, const uint8_t* stop) {
     }
     at = next;
   }
-  if (ends_item(at, stop)) return at;
-  if (at < stop && *at == ',') at++;
-  if (at < stop && *at == ' ') at++;
-  return at == stop ? at : NULL;
+  const uint8_t* rest = at;
+  if (rest < stop && *rest == ',') rest++;
+  if (rest < stop && *rest == ' ') rest++;
+  if (rest == stop) return stop;
+  return ends_item(at, stop) ? at : NULL;
 }
 
 // Returns the end of the running number that begins at `at`, NULL where none does.

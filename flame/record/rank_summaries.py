@@ -73,13 +73,14 @@ def _is_of_rank(dump: Path, writing: Collection[int]) -> bool:
 
 
 def write_summaries(
-    dumps: Sequence[Path], progress: Progress = silent, longest: float = LONGEST
+    dumps: Sequence[Path], progress: Progress = silent, longest: float | None = None
 ) -> RankSummaries:
     """Write the summary of each of ``dumps`` beside it, where nothing has its name.
 
-    It takes ``longest`` seconds at most. What ``progress`` raises ends it; then nothing is half
-    written.
+    It takes ``longest`` seconds at most, or else `LONGEST`. What ``progress`` raises ends it; then
+    nothing is half written.
     """
+    longest = LONGEST if longest is None else longest
     due, failed = time.monotonic() + longest, dict[Path, str]()
     with _reading(dumps) as running:
         left = dict(running)

@@ -30,12 +30,6 @@ Record = Callable[..., Done]
 Export = Callable[..., dict[str, int]]
 
 PYTHON = (sys.executable, "-c")
-WITHOUT_PROGRESS = (
-    "-c",
-    "import sys; from flame.cli.main import main; from flame.console import progress;"
-    "progress.DELAY = 1e9; sys.exit(main())",
-)
-"""The command line, however slow: the progress of a load moves the cursor, which is flame's own."""
 DEMANGLED = "void gemm<float>(float*)"
 
 
@@ -52,6 +46,16 @@ def write_batches(file: NsysFile) -> None:
         file.nvtx(f"batch {number}", at, at + 900)
         file.api("cudaLaunchKernel_v7000", at + 100, at + 110, corr=number + 1)
         file.kernel("gemm", at + 200, at + 300 + number, corr=number + 1)
+
+
+def without_limit(module: str, seconds: str) -> tuple[str, str]:
+    """The command line for Python, for which that number of ``seconds`` never is over."""
+    begin = f"import sys, {module} as limited; from flame.cli.main import main"
+    return "-c", f"{begin}; limited.{seconds} = 1e9; sys.exit(main())"
+
+
+WITHOUT_PROGRESS = without_limit("flame.console.progress", "DELAY")
+"""The progress of a load moves the cursor, which is flame's own: here it is never slow enough."""
 
 
 class Result:
@@ -91,10 +95,13 @@ def flame(capfd: pytest.CaptureFixture[str]) -> Flame:
 
 
 def spawn(
-    *args: str | Path, encoding: str = "utf-8", **kwargs: object
+    *args: str | Path,
+    encoding: str = "utf-8",
+    program: Sequence[str] = ("-m", "flame"),
+    **kwargs: object,
 ) -> subprocess.CompletedProcess[str]:
-    """Runs the command line as a process of its own."""
-    command = [sys.executable, "-m", "flame", *map(str, args)]
+    """Runs the command line, or another ``program`` of Python, as a process of its own."""
+    command = [sys.executable, *program, *map(str, args)]
     settings: dict[str, object] = {"capture_output": True, "timeout": 2 * PATIENCE, **kwargs}
     return subprocess.run(  # type: ignore[call-overload, no-any-return]
         command, check=False, stdin=subprocess.DEVNULL, encoding=encoding, **settings

@@ -16,7 +16,7 @@ from flame.core.loading.many import load_all
 from flame.core.rank_summary.summary_file import unpack_summary
 from flame.record.plan import Plan
 from flame.record.rank_summaries import dumps_of_ranks, write_summaries
-from tests.cli.conftest import PYTHON, Flame, Record, said
+from tests.cli.conftest import PYTHON, Done, Flame, Record, said, spawn, without_limit
 from tests.cli.programs import FLUSHED, KERNELS
 from tests.inject.conftest import small_file_system
 from tests.support.waiting import PATIENCE
@@ -30,6 +30,22 @@ def summed_up(folder: Path) -> list[int]:
     """The ranks of the summaries in a recording."""
     paths = folder.glob("*.flamesum")
     return sorted(unpack_summary(path.read_bytes(), "x").info[0].rank for path in paths)
+
+
+@pytest.fixture
+def record(recorder: None) -> Record:
+    """``flame record`` with all the time that a machine with other work takes to sum up ranks."""
+    patient = without_limit("flame.record.rank_summaries", "LONGEST")
+
+    def run(*args: str | Path, env: dict[str, str] | None = None) -> Done:
+        return spawn("record", *args, env=env, program=patient)
+
+    return run
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("flame.record.rank_summaries.LONGEST", 1e9)
 
 
 @pytest.fixture

@@ -203,10 +203,13 @@ _PREFIXES = tuple(prefix for prefix, _ in _CLEAN_BY_PREFIX)
 KEPT_PREFIXES = (*(prefix.encode() for prefix in _PREFIXES), b",")
 """Texts that begin so are named otherwise; one of running numbers alone is its own name."""
 
+# What is before or behind the number must not make a list in front of it end elsewhere: there is no
+# separator before it, and behind it none at the end of the text, or of what goes on in a list.
+_NEXT_ITEM = rb"(?=, [^\[\](0-9\x80-\xff-])"
 _RUNNING = lazy_regex(
-    rb"(?<![, ]), (?:"  # else what is before it would end otherwise
-    rb"(?:op_id|(?:stashed )?seq) = -?[0-9]++(?=, |\Z)"
-    rb"|input_op_ids = \[(?:[\[\]()0-9-]++|, ?(?=[\[\](0-9-]))*+(?:,? ?\Z|(?=, ))"
+    rb"(?<![, ]), (?:"
+    rb"(?:op_id|(?:stashed )?seq) = -?[0-9]++(?:" + _NEXT_ITEM + rb"|\Z)"
+    rb"|input_op_ids = \[(?:[\[\]()0-9-]++|, ?(?=[\[\](0-9-]))*+(?:,? ?\Z|" + _NEXT_ITEM + rb")"
     rb")"
 )
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -274,6 +274,7 @@ OPERATOR_TEXTS = st.lists(
 
 @examples(3)
 @given(texts=st.lists(OPERATOR_TEXTS, min_size=1, max_size=12))
+@example(texts=["mul, input_op_ids = [(867,0)], ", "mul, input_op_ids = [(867,0)],"])
 def test_running_numbers_are_left_out_as_by_python(texts: list[str]) -> None:
     given_ = [text.encode() for text in texts]
     numbers = TextNumbers(Stripping(strip_running, KEPT_PREFIXES))
@@ -284,6 +285,9 @@ def test_running_numbers_are_left_out_as_by_python(texts: list[str]) -> None:
 
 @examples(3)
 @given(text=OPERATOR_TEXTS)
+@example(text="mul, sizes = [[4], []], seq = 5, 871-[")
+@example(text="mul, sizes = [[4], []], seq = 5, ")
+@example(text="mul, sizes = [[4], []], input_op_ids = [(867,0)], [[4, 5]")
 def test_what_is_left_out_of_a_text_changes_no_name(text: str) -> None:
     assert clean_range(strip_running(text.encode()).decode()) == clean_range(text)
 
