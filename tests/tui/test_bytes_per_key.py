@@ -57,7 +57,8 @@ async def test_no_key_takes_a_second_at_20_kb_a_second(sent: list[int]) -> None:
 
 
 async def all_drawn(user: User) -> None:
-    """Wait until nothing more comes, neither of a frame nor of the report."""
+    """Wait until nothing more comes: of a frame, of the report, of a view that is drawn as one."""
     await user.rest()
     await user.until(lambda: not user.screen.reports.busy)
     await user.rest()
+    await user.until(lambda: not user.app._held_until)
