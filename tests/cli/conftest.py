@@ -156,8 +156,8 @@ def recorder(library: Path, fake: Path, monkeypatch: pytest.MonkeyPatch) -> None
 def record(recorder: None) -> Record:
     """``flame record`` as a process, with the test double as its driver."""
 
-    def run(*args: str | Path, env: dict[str, str] | None = None) -> Done:
-        done = spawn("record", *args, env=env)
+    def run(*args: str | Path, **kwargs: object) -> Done:
+        done = spawn("record", *args, **kwargs)  # type: ignore[arg-type]
         assert 'Traceback (most recent call last)\n  File "/' not in done.stderr
         return done
 

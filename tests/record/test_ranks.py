@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from flame.core.loading.many import load_all
 from flame.core.rank_summary.summary_file import unpack_summary
 from flame.record.plan import Plan
 from flame.record.rank_summaries import dumps_of_ranks, write_summaries
-from tests.cli.conftest import PYTHON, Done, Flame, Record, said, spawn, without_limit
+from tests.cli.conftest import PYTHON, Flame, Record, said, without_limit
 from tests.cli.programs import FLUSHED, KERNELS
 from tests.inject.conftest import small_file_system
 from tests.support.waiting import PATIENCE
@@ -33,14 +34,9 @@ def summed_up(folder: Path) -> list[int]:
 
 
 @pytest.fixture
-def record(recorder: None) -> Record:
+def record(record: Record) -> Record:
     """``flame record`` with all the time that a machine with other work takes to sum up ranks."""
-    patient = without_limit("flame.record.rank_summaries", "LONGEST")
-
-    def run(*args: str | Path, env: dict[str, str] | None = None) -> Done:
-        return spawn("record", *args, env=env, program=patient)
-
-    return run
+    return partial(record, program=without_limit("flame.record.rank_summaries", "LONGEST"))
 
 
 @pytest.fixture(autouse=True)
