@@ -11,6 +11,7 @@ from flame.core.model.allocator.history import AllocatorAction, AllocatorEvents,
 UNKNOWN = -1
 
 _MOST_CELLS = 1 << 24
+_LAST_ADDRESS = np.int64(np.iinfo(np.int64).max)
 _NEVER_KNOWN = np.int64(np.iinfo(np.int64).max)
 """Where memory was got and given back at so many places that only a made-up history has them."""
 
@@ -42,7 +43,7 @@ def _made_last(events: AllocatorEvents, device: int, address: I8) -> I8:
     """The last event that got the memory at each ``address`` from the driver, -1 none; i8[n]."""
     made = events.take((events.device == device) & np.isin(events.action, _MADE))
     made = made.take(made.size > 0)
-    end = made.address + made.size
+    end = made.address + np.minimum(made.size, _LAST_ADDRESS - made.address)
     cuts = unique(np.concatenate([made.address, end]))
     low, high = np.searchsorted(cuts, made.address), np.searchsorted(cuts, end)
     at = np.searchsorted(cuts, address, "right")

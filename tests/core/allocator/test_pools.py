@@ -14,6 +14,7 @@ from flame.core.projection.project import project
 from flame.core.projection.selection import select
 
 PRIVATE = (3, 0)
+LAST_ADDRESS = (1 << 63) - 1
 
 
 def event(action: str, address: int, size: int) -> dict[str, Any]:
@@ -78,6 +79,22 @@ def test_memory_that_grows_in_place_keeps_its_pool(tmp_path: Path) -> None:
     ]
     assert by_pool(load(tmp_path, trace, [segment(0, 40, PRIVATE)])) == {
         "pool 3.0": 1,
+        "[pool not known]": 2,
+    }
+
+
+def test_memory_that_would_end_beyond_all_addresses_ends_at_the_last(tmp_path: Path) -> None:
+    first = LAST_ADDRESS - 60
+    trace = [
+        event("alloc", first, 1),
+        event("free_requested", first, 1),
+        event("alloc", first + 59, 2),
+        event("segment_alloc", first + 10, LAST_ADDRESS),  # made up: no machine has so much
+        event("alloc", first, 4),
+        event("alloc", first + 10, 8),
+    ]
+    assert by_pool(load(tmp_path, trace, [segment(first, 60, PRIVATE)])) == {
+        "pool 3.0": 1 + 4 + 8,
         "[pool not known]": 2,
     }
 
