@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import pty
+import select
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -115,20 +117,23 @@ def in_terminal(
 
     ``program`` is what Python runs with ``args``.
     """
-    pid, terminal = pty.fork()
+    terminal, other = pty.openpty()
+    pid = os.fork()
     if pid == 0:
+        os.login_tty(other)
         env = {**os.environ, "TERM": term}
         os.execve(sys.executable, [sys.executable, *program, *map(str, args)], env)
-    received = b""
-    while True:
-        try:
-            block = os.read(terminal, 4096)
-        except OSError:  # Linux says so when the other side is closed
-            break
-        if not block:
-            break
-        received += block
-    os.close(terminal)
+    # Until it has ended `other` stays open: Linux may say that the other side is closed, if it is,
+    # before all that was written there has been read.
+    received, ended = b"", os.pidfd_open(pid)
+    while ended not in select.select([terminal, ended], [], [])[0]:
+        received += os.read(terminal, 4096)
+    os.set_blocking(terminal, False)
+    with suppress(BlockingIOError):
+        while True:
+            received += os.read(terminal, 4096)
+    for end in (terminal, other, ended):
+        os.close(end)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), received.decode("utf-8", "replace")
 
 
