@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, get_args
 
 from hypothesis import strategies as st
@@ -45,7 +46,8 @@ from flame.options.state import AppState, ViewName
 HOSTILE = "a7 @\\'\"$`!;&|<>*?[]{}()-=,./~#%\n\t\x1b\x7f\u202eé火🔥\udc80"
 texts = st.text(st.sampled_from(HOSTILE) | st.characters(exclude_characters="\0"), max_size=6)
 names = texts.filter(lambda text: text not in ("", "--"))
-files = names.filter(lambda name: not os.path.isdir(name))  # noqa: PTH112 (takes any text)
+files = names.filter(lambda name: not os.path.isdir(name)).map(Path)  # noqa: PTH112 (any text)
+"""Of the name ``-``, too: a file, where that text alone is standard input."""
 expressions = (
     texts.map(re.escape) | st.sampled_from(["-a", "--a", "", "^(gemm|-x)$", "(?x) a "])
 ).filter(lambda text: "\0" not in text and text != "--")

@@ -132,7 +132,7 @@ def test_forward_operators_are_usual_and_can_be_left_out() -> None:
 @given(st.lists(files, min_size=1, max_size=3), load_options, selections, states)
 def test_a_command_line_opens_the_app_at_the_same_place(
     opened: Callable[[str], Ran],
-    paths: list[str],
+    paths: list[Path],
     options: LoadOptions,
     selection: Selection,
     state: AppState,
@@ -140,7 +140,7 @@ def test_a_command_line_opens_the_app_at_the_same_place(
     line = command_line(paths, options, selection, state)
     assert line.splitlines()[0].startswith("flame view ")
     found = opened(line)
-    named = [str(Path(path)) for path in paths]
+    named = [*map(str, paths)]
     assert found == (named, options, normal(selection), None if state == AppState() else state)
 
 
