@@ -17,7 +17,7 @@ def chosen_metric(profile: Profile, key: str | None) -> Metric:
 
     Raises UsageError where there is none such, with what to do.
     """
-    if key == WAIT.key and (why := why_no_waits(profile)):
+    if key == WAIT.key and not profile.resolved and (why := why_no_waits(profile)):
         raise UsageError(f"--metric {key}: {why}")
     return metric_of(key or profile.default_metric, profile.metrics)
 

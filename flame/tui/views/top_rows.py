@@ -21,6 +21,9 @@ from flame.tui.views.top_table import TopTable
 TAG = 9
 """Cells of the kind before a name."""
 
+NARROW = 4 * TAG
+"""Cells of a table below which no kinds are said: names need the room."""
+
 
 class Heads(Lines):
     """Draw the line of column heads; a click on one asks for that order."""
@@ -142,7 +145,8 @@ class TableRows(RowView):
         cells = "".join(table.cell(row, head.key).rjust(head.width) for head in heads)
         frame = table.tree.frames[int(table.totals.frame[row])]
         style = palette.cursor if selected else base
-        word = f"{kind_word(frame, self._terms):^{TAG}}" if self._tag else ""
+        has_room = self._tag and self.size.width >= NARROW
+        word = f"{kind_word(frame, self._terms):^{TAG}}" if has_room else ""
         room = max(width - len(cells) - len(word) - 2, 0)
         name, place = _named(frame, table.name(row), room)
         tag = Segment(word, palette.kind(frame.kind))

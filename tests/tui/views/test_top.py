@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 
 from flame.core.projection.selection import Selection
 from flame.core.units import format_counted
 from flame.tui.views.pane import Pane
 from flame.tui.views.sandwich_pane import SandwichPane
 from flame.tui.views.top_pane import TopPane
-from flame.tui.views.top_rows import TableRows
+from flame.tui.views.top_rows import NARROW, TableRows
 from tests.support.writers.nsysfile import NsysFile
 from tests.tui import traces
 from tests.tui.conftest import User, open_app
@@ -132,6 +133,17 @@ async def test_a_narrow_table_has_the_column_it_is_sorted_by(decode: Path) -> No
         await user.press(*"ssssssss")
         assert squeezed(user.read("heads")).startswith("self total tail▾ name")
         assert "×" in user.read("table").splitlines()[0]
+
+
+@pytest.mark.parametrize("width", [20, NARROW - 1, NARROW, NARROW + 4])
+async def test_kinds_are_said_where_names_have_room(decode: Path, width: int) -> None:
+    async with open_app(decode, (width, 12)) as user:
+        await top(user)
+        heads, first = user.read("heads"), user.read("table").splitlines()[0]
+        assert ("kernel" in first) == (width >= NARROW)
+        assert heads.index("name") == first.index("gemm")
+        strips = user.app.screen._compositor.render_strips()
+        assert {cell_len(strip.text) for strip in strips} == {width}
 
 
 async def test_a_click_on_a_head_sorts_by_it_and_again_backwards(decode: Path) -> None:

@@ -19,6 +19,7 @@ import flame
 from flame.core.errors import CancelledError, InputError
 from flame.core.loading.many import load
 from flame.core.model.frames import Frame, Kind
+from flame.core.model.metrics import ALL_METRICS
 from flame.core.model.raw import RawStacks
 from flame.core.options import LoadOptions, silent
 from flame.core.projection.project import project
@@ -168,6 +169,14 @@ def test_keys_of_many_names_that_are_spelled_alike_are_not_tried_again_and_again
         return count_calls(partial(read, tmp_path, [node("ROOT", kernel("k", 1, **names))]))
 
     assert calls(2_000) < 2.5 * calls(1_000)
+
+
+@pytest.mark.parametrize("key", [metric.key for metric in ALL_METRICS])
+def test_a_metric_may_be_called_as_one_of_flame(tmp_path: Path, key: str) -> None:
+    path = tmp_path / "p.hatchet"
+    path.write_text(json.dumps([node("ROOT", node("a", **{"x (ns)": 1, f"{key} (ns)": 12}))]))
+    tree = project_tree(load(path), metric=key)
+    assert (tree.metric.key, int(tree.total[0])) == (key, 12)
 
 
 def test_a_metric_that_is_too_large_takes_no_key(tmp_path: Path) -> None:
