@@ -30,7 +30,7 @@ from flame.tui.toolkit.text import cut_start
 from flame.tui.views.pane import Pane
 from flame.tui.views.top_columns import NAME, Head, TopColumns
 from flame.tui.views.top_metrics import measure_shown
-from flame.tui.views.top_rows import NARROW, TAG, Heads, TableRows
+from flame.tui.views.top_rows import TAG, Heads, TableRows, tag_cells
 from flame.tui.views.top_table import UNKNOWN, SlowColumns, TopTable
 from flame.tui.views.top_work import work_of_frames
 
@@ -371,8 +371,7 @@ class TopPane(Pane):
         falls = (key == NAME.key) == backwards
         mark = ("▾" if falls else "▴") if self._order[0] == key else UNKNOWN
         text = head.title + (mark if marked else "")
-        tag = self._tag if self.size.width >= NARROW else 0
-        text = text.rjust(head.width) if head.width else f"{'':{tag + 2}}{text}"
+        text = text.rjust(head.width or len(text) + 2 + tag_cells(self._tag, self.size.width))
         return Piece(text, "key" if marked else "dim", f"sort('{head.sorts}')")
 
     def _number(self) -> str:

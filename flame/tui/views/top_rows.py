@@ -25,6 +25,11 @@ NARROW = 4 * TAG
 """Cells of a table below which no kinds are said: names need the room."""
 
 
+def tag_cells(wanted: int, width: int) -> int:
+    """Return the cells of the kind, of as many ``wanted``, in a table of ``width`` cells."""
+    return wanted if width >= NARROW else 0
+
+
 class Heads(Lines):
     """Draw the line of column heads; a click on one asks for that order."""
 
@@ -145,8 +150,8 @@ class TableRows(RowView):
         cells = "".join(table.cell(row, head.key).rjust(head.width) for head in heads)
         frame = table.tree.frames[int(table.totals.frame[row])]
         style = palette.cursor if selected else base
-        has_room = self._tag and self.size.width >= NARROW
-        word = f"{kind_word(frame, self._terms):^{TAG}}" if has_room else ""
+        tagged = tag_cells(self._tag, self.size.width)
+        word = f"{kind_word(frame, self._terms):^{TAG}}" if tagged else ""
         room = max(width - len(cells) - len(word) - 2, 0)
         name, place = _named(frame, table.name(row), room)
         tag = Segment(word, palette.kind(frame.kind))
