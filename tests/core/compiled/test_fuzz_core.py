@@ -15,7 +15,7 @@ from tests.fuzz.core.targets import TARGETS, Target
 from tests.support.replaying import assert_no_harm
 from tests.support.waiting import PATIENCE
 
-MUTATIONS = 10_000
+MUTATIONS = 20_000
 MOST_BYTES = 60_000
 
 EACH = pytest.mark.parametrize("target", TARGETS, ids=[target.name for target in TARGETS])
