@@ -44,13 +44,13 @@ tiers.load_profiles()
 
 # Objects made before garbage is looked for among the youngest, and how often among older ones. By
 # Python's own numbers (700, 10, 10) that takes up to 30 % of the time of tests that open the app.
-GARBAGE = (50_000, 20, 100)
+GC_THRESHOLDS = (50_000, 20, 100)
 
 
 def pytest_collection_finish() -> None:
     """Exempt modules and tests from garbage collection, which some tests run to find leaks."""
     gc.freeze()
-    gc.set_threshold(*GARBAGE)
+    gc.set_threshold(*GC_THRESHOLDS)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
