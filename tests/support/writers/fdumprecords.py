@@ -12,6 +12,7 @@ import numpy as np
 HEADER = struct.Struct("<8s4I4Q4IQ")
 CHUNK = struct.Struct("<IHHIIIIQ")
 MAGIC = 0x4B484346
+_NAMED = {"text", "frame", "range_name", "node"}
 _TYPES = {"u1": "<u1", "u2": "<u2", "u4": "<u4", "u8": "<u8"}
 _HEADER_FIELDS = (
     *("magic", "version", "header_size", "chunk_size", "pid", "start_unix", "start_monotonic"),
@@ -56,10 +57,15 @@ def unsealed(path: Path, kind: int) -> tuple[int, int]:
 
 
 def records(path: Path) -> dict[str, Any]:
-    """All records by key, each a structured array; ``text`` is a dict of bytes by id."""
+    """All records by key, each a structured array; ``text`` is a dict of bytes by id.
+
+    What others name by its id is written before them, but may lie in a chunk that is read before
+    theirs: while the program goes on, it is in the second reading whatever the first one names.
+    """
+    first, second = chunks(path), chunks(path)
     found: dict[str, Any] = {}
-    parts = chunks(path)
     for key, layout in schema(path).items():
+        parts = second if key in _NAMED else first
         mine = [data for kind, _, data in parts if kind == layout["type"]]
         if key == "text":
             found[key] = {number: text for data in mine for number, text in _texts(data)}
