@@ -68,7 +68,7 @@ class ItemGroup(NamedTuple, Generic[T]):
 
 
 class Items(Lines):
-    """Show the lines of the list, and say which is clicked."""
+    """Show the lines of the list; say which is clicked, and when there is other room for them."""
 
     class Clicked(Message):
         """Say that the user clicked ``line``, counted from the top of the list."""
@@ -78,12 +78,19 @@ class Items(Lines):
             self.line = line
             self.opens = opens
 
+    class Resized(Message):
+        """Say that there is more or less room for the list."""
+
+    def on_resize(self) -> None:
+        self.post_message(self.Resized())
+
     def on_click(self, event: events.Click) -> None:
         self.post_message(self.Clicked(self.scroll_offset.y + event.y, opens=event.chain == 2))
 
     def reveal(self, first: int, last: int) -> None:
-        """Scroll so that the lines from ``first`` to ``last`` are in sight."""
+        """Scroll so that the lines from ``first`` to ``last`` are in sight, or else the last."""
         height, top = self.inner.height, self.scroll_offset.y
+        first = max(first, last - height + 1)
         if first < top:
             self.scroll_to(y=first, animate=False)
         elif last >= top + height:
@@ -237,6 +244,7 @@ class ListScreen(Screen[None], Generic[T]):
         for lines in self.query(Lines):
             lines.update()
 
+    @on(Items.Resized)
     def reveal(self) -> None:
         """Have the selected row in sight, with the title of its part if it is the first there."""
         if self.items:

@@ -117,6 +117,26 @@ async def test_every_size_is_drawn(folder: Path, size: tuple[int, int]) -> None:
         assert "young.folded" in user.line
 
 
+async def test_where_there_is_room_for_one_row_it_is_the_selected_one_and_no_title(
+    folder: Path,
+) -> None:
+    async with picking(size=(20, 6)) as user:
+        for _ in range(2):
+            user.picker.reveal()
+            await user.settle()
+            assert "you" in user.line
+
+
+async def test_the_selected_row_stays_in_sight_in_less_room(folder: Path) -> None:
+    for age in range(20):
+        write(folder / f"d{age}.folded", age + 10)
+    async with picking() as user:
+        await user.press("G")
+        await user.pilot.resize_terminal(100, 12)
+        await user.settle()
+        assert "d19.folded" in user.line
+
+
 async def test_a_thousand_traces_cost_no_more_than_the_rows_on_the_screen(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
