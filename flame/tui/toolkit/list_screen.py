@@ -91,10 +91,11 @@ class Items(Lines):
         """Scroll so that the lines from ``first`` to ``last`` are in sight, or else the last."""
         height, top = self.inner.height, self.scroll_offset.y
         first = max(first, last - height + 1)
+        # Forced: Textual scrolls only what has a scroll bar, and in less room that comes later.
         if first < top:
-            self.scroll_to(y=first, animate=False)
+            self.scroll_to(y=first, animate=False, force=True)
         elif last >= top + height:
-            self.scroll_to(y=last - height + 1, animate=False)
+            self.scroll_to(y=last - height + 1, animate=False, force=True)
 
 
 class ListScreen(Screen[None], Generic[T]):
