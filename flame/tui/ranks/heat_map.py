@@ -100,15 +100,10 @@ class HeatMap(RowView):
         self.show(self._table, self._order, self._selected, self._waiting)
 
     def _reveal(self) -> None:
-        row, height = self._selected[0], self.inner.height
-        if (row, self.size) == self._revealed or not height:
-            return
-        self._revealed = (row, self.size)
-        top = self.scroll_offset.y
-        if row < top:
-            self.scroll_to(y=max(row, 0), animate=False)
-        elif row >= top + height:
-            self.scroll_to(y=row - height + 1, animate=False)
+        row = max(self._selected[0], 0)
+        if (row, self.size) != self._revealed:
+            self._revealed = (row, self.size)
+            self.reveal_rows(row, row)
 
     # Drawing
 

@@ -58,13 +58,13 @@ class ChosenLines(Lines):
             top = max(line - above, 0)
         elif line >= top + height:
             top = line - height + 1
-        self.scroll_to(y=top, animate=False)
+        self.scroll_to_row(top)
 
     def turn_page(self, step: int) -> bool:
         """Scroll by what is in sight, down above 0; False where there is no more."""
         before = int(self.scroll_offset.y)
         y = min(max(before + step * max(self.inner.height - 1, 1), 0), int(self.max_scroll_y))
-        self.scroll_to(y=y, animate=False)
+        self.scroll_to_row(y)
         return y != before
 
     def strip(self, row: int) -> Strip:

@@ -136,7 +136,7 @@ class SassRows(RowView):
         """
         assert self._listing is not None
         wanted = (self._listing, self._selected, self.size)
-        if wanted == self._revealed:
+        if wanted == self._revealed or not self.inner.height:
             return
         self._revealed = wanted
         height, top = self.inner.height, self.scroll_offset.y
@@ -147,7 +147,7 @@ class SassRows(RowView):
         near = 0 < below <= height
         to = self._selected - (height - 1 - third if near else third)
         to = min(max(to, 0), max(len(self._listing) - height, 0))
-        self.scroll_to(y=to, animate=False)
+        self.scroll_to_row(to)
 
     # Drawing
 

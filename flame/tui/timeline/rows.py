@@ -170,9 +170,8 @@ class TimelineRows(RowView):
         own = [at for at, line in enumerate(self._lines) if line.row == row] or [0]
         first, last = own[0], own[-1]
         wanted = max(last - height + 1, 0) if above else min(max(top, last - height + 1), first)
-        self.scroll_to(y=wanted, animate=False)
-        if self.scroll_offset.y != wanted:  # there is no room to scroll before the next layout
-            self.call_after_refresh(self.scroll_to, y=wanted, animate=False)
+        if height:
+            self.scroll_to_row(wanted)
 
     # Drawing
 

@@ -132,6 +132,22 @@ class RowView(ScrollView, can_focus=False):
         hidden = rows > self.inner.height
         self.virtual_size = Size(self.inner.width, rows) if hidden else Size(0, 0)
 
+    def scroll_to_row(self, row: int) -> None:
+        """Have ``row`` on top, as far as there are rows below it.
+
+        By force: Textual scrolls only what has a scrollbar, and in less room that comes later.
+        """
+        self.scroll_to(y=row, animate=False, force=True)
+
+    def reveal_rows(self, first: int, last: int) -> None:
+        """Scroll so that the rows from ``first`` to ``last`` are in sight, or else the last."""
+        height, top = self.inner.height, self.scroll_offset.y
+        first = max(first, last - height + 1)
+        if height and first < top:
+            self.scroll_to_row(first)
+        elif height and last >= top + height:
+            self.scroll_to_row(last - height + 1)
+
     def redraw(self) -> None:
         """Repaint the rows that have changed."""
         shown, top = self._current(), self.scroll_offset.y

@@ -87,16 +87,6 @@ class Items(Lines):
     def on_click(self, event: events.Click) -> None:
         self.post_message(self.Clicked(self.scroll_offset.y + event.y, opens=event.chain == 2))
 
-    def reveal(self, first: int, last: int) -> None:
-        """Scroll so that the lines from ``first`` to ``last`` are in sight, or else the last."""
-        height, top = self.inner.height, self.scroll_offset.y
-        first = max(first, last - height + 1)
-        # Forced: Textual scrolls only what has a scroll bar, and in less room that comes later.
-        if first < top:
-            self.scroll_to(y=first, animate=False, force=True)
-        elif last >= top + height:
-            self.scroll_to(y=last - height + 1, animate=False, force=True)
-
 
 class ListScreen(Screen[None], Generic[T]):
     """Show a list in parts, and below it what the selected item means.
@@ -252,7 +242,7 @@ class ListScreen(Screen[None], Generic[T]):
             line = first = self._places.index(self._cursor)
             while first and self._places[first - 1] is None:
                 first -= 1
-            self.query_one(Items).reveal(first, line)
+            self.query_one(Items).reveal_rows(first, line)
 
     def _list(self, width: int, height: int) -> SomeLines:
         if not self.items:

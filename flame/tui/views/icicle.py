@@ -145,13 +145,8 @@ class Icicle(RowView):
         if selected == self._revealed:
             return
         self._revealed = selected
-        row, height, top = self._row_of(view.cursor.node), self.size.height, self.scroll_offset.y
-        margin = 1 if height > 2 else 0
-        # By force: where a chain has just been opened, the scrollbar is still to come.
-        if row - margin < top:
-            self.scroll_to(y=max(row - margin, 0), animate=False, force=True)
-        elif row + margin >= top + height:
-            self.scroll_to(y=row + margin - height + 1, animate=False, force=True)
+        row, margin = self._row_of(view.cursor.node), 1 if self.inner.height > 2 else 0
+        self.reveal_rows(max(row - margin, 0), row + margin)
 
     def _row_of(self, node: int) -> int:
         """The row that ``node`` is in; the first one for a root that is left out."""

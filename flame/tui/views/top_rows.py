@@ -96,7 +96,7 @@ class TableRows(RowView):
         self.reach(len(rows))
         if to_first:
             self._revealed = (selected, self.size)
-            self.scroll_to(y=0, animate=False)
+            self.scroll_to_row(0)
         elif in_sight or not goes_on:
             self._reveal()
         else:
@@ -117,11 +117,8 @@ class TableRows(RowView):
         if selected == self._revealed:
             return
         self._revealed = selected
-        height, top = self.inner.height, self.scroll_offset.y
-        if max(self._selected, 0) < top:
-            self.scroll_to(y=max(self._selected, 0), animate=False)
-        elif self._selected >= top + height:
-            self.scroll_to(y=self._selected - height + 1, animate=False)
+        row = max(self._selected, 0)
+        self.reveal_rows(row, row)
 
     # Drawing
 

@@ -127,6 +127,16 @@ async def test_sorting_goes_from_column_to_column_and_back(decode: Path) -> None
         assert names(user)[:2] == ["cudaLaunchKernel", "generate"]
 
 
+async def test_the_selected_row_stays_in_sight_in_less_room(decode: Path) -> None:
+    async with open_app(decode, (120, 2 * ROWS)) as user:
+        await top(user)
+        await user.press("end")
+        last = names(user)[-1]
+        await user.pilot.resize_terminal(120, 24)
+        await user.settle()
+        assert names(user)[-1] == last
+
+
 async def test_a_narrow_table_has_the_column_it_is_sorted_by(decode: Path) -> None:
     async with open_app(decode, (60, 15)) as user:
         await top(user)
