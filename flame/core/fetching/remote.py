@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from traceback import clear_frames
 from typing import Any
 
 from flame.core.errors import CancelledError, InputError, UsageError
@@ -64,7 +65,12 @@ def _quiet_libraries() -> Iterator[None]:
     before, logging.lastResort = logging.lastResort, logging.NullHandler()
     try:
         with warnings.catch_warnings(action="ignore"):
-            yield
+            try:
+                yield
+            except BaseException as error:
+                # A coroutine that a signal kept from being awaited warns of that once it is freed.
+                clear_frames(error.__traceback__)
+                raise
     finally:
         logging.lastResort = before
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import logging
 import sys
@@ -228,6 +229,22 @@ def test_what_libraries_log_and_warn_of_is_not_printed(
     assert refusal("s3://traces/a", tmp_path).endswith("cannot be fetched: the server is gone")
     assert printed.getvalue() == ""
     assert logging.lastResort is told
+
+
+def test_what_a_signal_keeps_from_being_awaited_is_not_warned_of(
+    server: FileServer, tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    async def download() -> None:
+        pass
+
+    def interrupt(*_: object) -> None:
+        _coroutine = download()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fetch(server.url("/a"), tmp_path, interrupt)
+    gc.collect()
+    assert not recwarn.list
 
 
 @pytest.mark.parametrize(
