@@ -141,11 +141,14 @@ def _left_in_order() -> Iterator[None]:
         raise _Ended(number)
 
     ours = [number for number in _ENDING if callable(signal.getsignal(number))]
+    number = 0
     try:
         with _handled(ours, leave):
             yield
     except _Ended as ended:
-        os.kill(os.getpid(), ended.number)
+        number = ended.number
+    if number:  # The blocks that the exception held on to are left by now.
+        os.kill(os.getpid(), number)
 
 
 class _Ended(BaseException):

@@ -8,12 +8,18 @@ import stat
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
 from flame.core.errors import InputError
 from flame.core.files.publish import make_private_folder, open_folder, publish, sync_folder
-from flame.core.files.temporary import open_new, remove_left, temporary_name
+from flame.core.files.temporary import (
+    made_and_removed,
+    open_new,
+    remove_left,
+    temporary_name,
+)
 from flame.core.files.terminal_output import escaped_on_terminal
 
 STDOUT = "-"
@@ -194,14 +200,15 @@ def written_whole(
     Raises OSError, FileExistsError where ``name`` is there and must not be replaced.
     """
     beside = temporary_name()
-    descriptor = open_new(beside, folder, mode)
-    try:
+
+    def remove() -> None:
+        with suppress(OSError):  # It has got its name.
+            os.unlink(beside, dir_fd=folder)
+
+    with made_and_removed(partial(open_new, beside, folder, mode), remove) as descriptor:
         with os.fdopen(descriptor, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         publish(beside, name, folder, replace=replace)
-    finally:
-        with suppress(OSError):  # It has got its name.
-            os.unlink(beside, dir_fd=folder)
     sync_folder(folder)

@@ -15,7 +15,7 @@ from flame.core.files.bounds import read_bounds, trim
 from flame.core.files.cache_folder import NoCacheError, trusted_folder
 from flame.core.files.digest import contents_digest
 from flame.core.files.publish import open_folder
-from flame.core.files.temporary import temporary_folder, try_lock
+from flame.core.files.temporary import made_and_removed, temporary_folder, try_lock
 from flame.core.lazy_dataclass import dataclass
 from flame.core.mapped_files import open_regular
 
@@ -119,15 +119,9 @@ class Cache:
         Raises NoCacheError where nothing can be written.
         """
         path = self.folder() / f".flame-{sha256(key.encode()).hexdigest()[:16]}.lock"
-        try:
-            descriptor = _locked(path, tick)
-        except OSError as error:
-            raise NoCacheError(f"no cache: {path}: {error.strerror or error}") from None
-        try:
+        file = _LockFile(path, tick)
+        with made_and_removed(file.take, file.remove):
             yield
-        finally:
-            self.drop(path)
-            os.close(descriptor)
 
 
 def is_own(status: os.stat_result) -> bool:
@@ -153,24 +147,55 @@ def _is_sound(path: Path, suffix: str) -> bool:
     return False
 
 
-def _locked(path: Path, tick: Callable[[], None]) -> int:
-    """Open and lock the file at ``path``, which whoever is done with it removes."""
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    while True:
-        descriptor = os.open(path, flags, 0o600)
+class _LockFile:
+    """A file that is locked by whoever has `take`n it, and which is there no longer than that."""
+
+    def __init__(self, path: Path, tick: Callable[[], None]) -> None:
+        self._path, self._tick = path, tick
+        self._held: BinaryIO | None = None
+
+    def take(self) -> None:
+        """Make the file if need be, and lock it; NoCacheError where it cannot be made."""
         try:
-            while try_lock(descriptor) is False:
-                tick()
+            while self._held is None:
+                self._held = self._locked()
+        except OSError as error:
+            reason = error.strerror or error
+            raise NoCacheError(f"no cache: {self._path}: {reason}") from None
+
+    def _locked(self) -> BinaryIO | None:
+        """Wait for the lock; None where whoever had it has removed the file."""
+        file = self._open(os.O_CREAT)
+        try:
+            while try_lock(file.fileno()) is False:
+                self._tick()
                 time.sleep(_PAUSE)
-            if _is_at(path, descriptor):
-                return descriptor
+            if _is_at(self._path, file):
+                return file
         except BaseException:
-            os.close(descriptor)
+            file.close()
             raise
-        os.close(descriptor)
+        file.close()
+        return None
+
+    def _open(self, more: int = 0) -> BinaryIO:
+        """Open the file as an object: where a signal keeps that from being kept, it is closed.
+
+        A descriptor would stay open then, and locked.
+        """
+        flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | more
+        return os.fdopen(os.open(self._path, flags, 0o600), "rb", 0)
+
+    def remove(self) -> None:
+        """Unlock and remove the file, unless another process has locked it."""
+        if self._held is not None:
+            self._held.close()
+        with suppress(OSError), self._open() as file:
+            if try_lock(file.fileno()) is not False and _is_at(self._path, file):
+                self._path.unlink()
 
 
-def _is_at(path: Path, descriptor: int) -> bool:
+def _is_at(path: Path, file: BinaryIO) -> bool:
     with suppress(FileNotFoundError):
-        return os.path.samestat(path.lstat(), os.fstat(descriptor))
+        return os.path.samestat(path.lstat(), os.fstat(file.fileno()))
     return False

@@ -6,14 +6,21 @@ import fcntl
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from flame.core.lazy_regex import lazy_regex
 
+T = TypeVar("T")
+
 _IDLE, _IDLE_WITHOUT_LOCKS = 600.0, 86_400.0
 """Seconds without a change after which a file that nobody holds counts as left behind."""
+
+_TRIES = 3
+"""How often it is tried to remove a folder that does not go."""
 
 _LEFT = lazy_regex(r"\.flame-[0-9a-f]{16}\.(tmp|lock)")
 
@@ -36,23 +43,51 @@ def open_new(name: str, folder: int, mode: int) -> int:
 
 
 @contextmanager
+def made_and_removed(make: Callable[[], T], remove: Callable[[], object]) -> Iterator[T]:
+    """Make a file or folder by ``make``, and ``remove`` it when the block is left.
+
+    Also where a signal interrupts either: the handler's exception may come when ``make`` is done
+    and has not returned, and ``remove`` is called again where it was not done, or was. After an
+    OSError of ``make`` there is nothing to remove.
+    """
+    try:
+        made = make()
+    except OSError:
+        raise
+    except BaseException:
+        remove()
+        raise
+    try:
+        yield made
+    finally:
+        try:
+            remove()
+        except BaseException:
+            remove()
+            raise
+
+
+@contextmanager
 def temporary_folder(parent: Path) -> Iterator[Path]:
     """Make a folder in ``parent`` for this user alone; it is removed with all in it at the end."""
     path = parent / temporary_name()
-    path.mkdir(0o700)
-    try:
+    with made_and_removed(partial(path.mkdir, 0o700), partial(_remove_tree, path)):
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        path.rmdir()
-        raise
-    try:
-        try_lock(descriptor)
-        yield path
-    finally:
-        os.close(descriptor)
-        from shutil import rmtree  # takes as long as a tenth of numpy, and few need it
+        try:
+            try_lock(descriptor)
+            yield path
+        finally:
+            os.close(descriptor)
 
+
+def _remove_tree(path: Path) -> None:
+    """Remove a folder in which a thread may yet make a file, such as a download that is ended."""
+    from shutil import rmtree  # takes as long as a tenth of numpy, and few need it
+
+    for _ in range(_TRIES):
         rmtree(path, ignore_errors=True)
+        if not os.path.lexists(path):
+            return
 
 
 @contextmanager
