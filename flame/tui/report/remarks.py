@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from flame.core.frame import ACTIVITY_KINDS, Kind
 from flame.core.units import format_ns
@@ -13,9 +12,6 @@ from flame.reporting.values import cells_by_key
 from flame.tui.details.labels import Label
 from flame.tui.report.entries import WrittenSections, findings_of
 from flame.tui.report.worker import BUDGET, FINDINGS, TAILS
-
-if TYPE_CHECKING:
-    pass
 
 _LEAST = 4
 """Characters of a name that is looked for in what findings claim."""
