@@ -299,6 +299,7 @@ def test_a_url_whose_password_is_not_encoded_is_refused_without_it(
     assert "s3c" not in str(raised.value) and "ret" not in str(raised.value)
 
 
+@pytest.mark.usefixtures("bucket")
 def test_what_libraries_say_of_a_url_is_without_what_is_secret_in_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
