@@ -187,11 +187,22 @@ class _LockFile:
         return os.fdopen(os.open(self._path, flags, 0o600), "rb", 0)
 
     def remove(self) -> None:
-        """Unlock and remove the file, unless another process has locked it."""
-        if self._held is not None:
+        """Unlock and remove the file, unless another process has locked it; again does no harm."""
+        if self._held is None:
+            self._remove_free()
+        elif not self._held.closed:
+            self._unlink(self._held)
             self._held.close()
+
+    def _remove_free(self) -> None:
+        """Remove the file where a signal came between its making and its lock."""
         with suppress(OSError), self._open() as file:
-            if try_lock(file.fileno()) is not False and _is_at(self._path, file):
+            if try_lock(file.fileno()) is not False:
+                self._unlink(file)
+
+    def _unlink(self, locked: BinaryIO) -> None:
+        with suppress(OSError):
+            if _is_at(self._path, locked):
                 self._path.unlink()
 
 
