@@ -14,12 +14,7 @@ from typing import BinaryIO
 
 from flame.core.errors import InputError
 from flame.core.files.publish import make_private_folder, open_folder, publish, sync_folder
-from flame.core.files.temporary import (
-    made_and_removed,
-    open_new,
-    remove_left,
-    temporary_name,
-)
+from flame.core.files.temporary import made_and_removed, open_new, remove_left, temporary_name
 from flame.core.files.terminal_output import escaped_on_terminal
 
 STDOUT = "-"

@@ -46,9 +46,9 @@ def open_new(name: str, folder: int, mode: int) -> int:
 def made_and_removed(make: Callable[[], T], remove: Callable[[], object]) -> Iterator[T]:
     """Make a file or folder by ``make``, and ``remove`` it when the block is left.
 
-    Also where a signal interrupts either: the handler's exception may come when ``make`` is done
-    and has not returned, and ``remove`` is called again where it was not done, or was. After an
-    OSError of ``make`` there is nothing to remove.
+    Also where a signal interrupts either, whose handler may raise when ``make`` is done and has not
+    returned, or while ``remove`` is not done: it is called again then, and has to allow for that.
+    An OSError of ``make`` says that nothing was made.
     """
     try:
         made = make()
