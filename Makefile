@@ -8,6 +8,8 @@ unexport PYTHONDONTWRITEBYTECODE
 VENV  := .venv
 BIN   := $(VENV)/bin
 PIP   := $(BIN)/python -m pip --quiet --disable-pip-version-check
+# Most of what these bring is never imported: Python compiles what is.
+WHEELS := FLAME_NO_INJECT=1 $(PIP) install --no-compile --only-binary :all: --no-binary flame-view --editable
 
 PYTHONS      = $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11 python)
 # Three for two processors: many tests wait for another program.
@@ -91,7 +93,7 @@ test: $(VENV)/.installed-dev $(CORE_LIBRARY)
 	cat $(CHECK_LOG); \
 	exit $$((checks || tests))
 
-test-deep: $(VENV)/.installed-dev $(VENV)/.tried-fuzz $(VENV)/.tried-dataframes $(VENV)/.tried-servers $(CORE_LIBRARY)
+test-deep: $(VENV)/.installed-dev $(VENV)/.tried-extras $(CORE_LIBRARY)
 	$(BIN)/python -m pytest -q -m "deep or hypothesis" --hypothesis-profile deep $(PYTEST_FLAGS)
 
 # Each Python in an environment of its own in build/; make test-pythons VERSIONS="3.12 3.14"
@@ -167,18 +169,14 @@ $(VENV)/.installed-dev: pyproject.toml $(BIN)/python
 
 # The fuzzer is compiled, and nobody should need a compiler for the tests: only as a wheel.
 $(VENV)/.tried-fuzz: pyproject.toml $(VENV)/.installed-dev
-	@FLAME_NO_INJECT=1 $(PIP) install --only-binary atheris --editable '.[fuzz]' || \
-		echo "no fuzzer for this Python: fuzzing Python is left out" >&2
+	@$(WHEELS) '.[fuzz]' || echo "no fuzzer for this Python: fuzzing Python is left out" >&2
 	@touch $@
 
-# 170 MB that only the deep tests need.
-$(VENV)/.tried-dataframes: pyproject.toml $(VENV)/.installed-dev
-	@FLAME_NO_INJECT=1 $(PIP) install --only-binary :all: --no-binary flame-view --editable '.[dataframes,mcp]' || \
-		echo "no data frames, or no mcp, for this Python: their tests are left out" >&2
-	@touch $@
-
-# S3 and Google's storage on this machine, and duckdb: 300 MB that only the deep tests need.
-$(VENV)/.tried-servers: pyproject.toml $(VENV)/.installed-dev
-	@FLAME_NO_INJECT=1 $(PIP) install --only-binary :all: --no-binary flame-view --editable '.[servers]' || \
-		echo "no servers of buckets for this Python: tests of s3:// and gs:// are left out" >&2
-	@touch $@
+# 500 MB that only the deep tests need: the fuzzer; data frames and mcp; S3 and Google's storage on
+# this machine, and duckdb. In parts where this Python has no wheels of all.
+$(VENV)/.tried-extras: pyproject.toml $(VENV)/.installed-dev
+	@$(WHEELS) '.[fuzz,dataframes,mcp,servers]' || \
+	for extras in fuzz dataframes,mcp servers; do \
+		$(WHEELS) ".[$$extras]" || echo "no $$extras for this Python: their tests are left out" >&2; \
+	done
+	@touch $@ $(VENV)/.tried-fuzz

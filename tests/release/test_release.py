@@ -19,7 +19,7 @@ from tests.inject.conftest import locked
 from tests.support.paths import ROOT
 from tests.support.waiting import PATIENCE
 
-pytestmark = pytest.mark.deep
+pytestmark = [pytest.mark.deep, pytest.mark.long]
 
 COMMITTED = ("-c", "user.name=A", "-c", "user.email=a@example.org", "commit", "--quiet")
 

@@ -9,7 +9,7 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def leaks_told() -> Iterator[None]:
+def leaks_told(earlier_exempt: None) -> Iterator[None]:
     """Collects the garbage of the test, in which an open file or a running process is an error.
 
     For the folders whose tests start processes: their conftest.py imports it.

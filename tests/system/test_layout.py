@@ -11,6 +11,7 @@ import re
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from itertools import accumulate
 from pathlib import Path
 
@@ -27,13 +28,18 @@ MODULES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
     for path in sorted(FLAME.rglob("*.py"))
 }
-TREES = {name: ast.parse(path.read_text("utf-8")) for name, path in MODULES.items()}
 PACKAGES = sorted(path.parent for path in MODULES.values() if path.name == "__init__.py")
+
+
+@cache
+def trees() -> dict[str, ast.Module]:
+    """The modules of flame, parsed: not while tests are collected, which every worker does."""
+    return {name: ast.parse(path.read_text("utf-8")) for name, path in MODULES.items()}
 
 
 def imported_by(name: str) -> Iterator[str]:
     """Modules of flame that a module imports, inside of functions and for types, too."""
-    for node in ast.walk(TREES[name]):
+    for node in ast.walk(trees()[name]):
         if isinstance(node, ast.ImportFrom):
             assert not node.level, f"{name}: imports are absolute"
             for alias in node.names:
@@ -43,10 +49,13 @@ def imported_by(name: str) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
 
 
-IMPORTS = {
-    name: {module for module in imported_by(name) if module in MODULES and module != name}
-    for name in MODULES
-}
+@cache
+def imports() -> dict[str, set[str]]:
+    """The modules of flame that each of them imports."""
+    return {
+        name: {module for module in imported_by(name) if module in MODULES and module != name}
+        for name in MODULES
+    }
 
 
 def reached_from(name: str) -> set[str]:
@@ -54,7 +63,7 @@ def reached_from(name: str) -> set[str]:
     reached: set[str] = set()
     ahead = [name]
     while ahead:
-        new = IMPORTS[ahead.pop()] - reached
+        new = imports()[ahead.pop()] - reached
         reached |= new
         ahead += new
     return reached
@@ -117,7 +126,7 @@ def packages_imported_by(package: str) -> set[str]:
     Single modules that stand there are not counted: the contracts tell who may import these.
     """
     inside = {name for name in MODULES if f"{name}.".startswith(f"{package}.")}
-    outside = set().union(*(IMPORTS[name] for name in inside)) - inside
+    outside = set().union(*(imports()[name] for name in inside)) - inside
     seen = {seen_from(package, module) for module in outside}
     return {name.rpartition(".")[2] for name in seen & PACKAGE_NAMES}
 
@@ -142,7 +151,7 @@ def test_files_are_short() -> None:
 
 
 def test_every_module_says_what_it_is_for() -> None:
-    assert [name for name, tree in TREES.items() if not ast.get_docstring(tree)] == []
+    assert [name for name, tree in trees().items() if not ast.get_docstring(tree)] == []
 
 
 def public_classes(tree: ast.Module) -> Iterator[str]:
@@ -154,7 +163,7 @@ def public_classes(tree: ast.Module) -> Iterator[str]:
 
 def test_no_class_name_has_two_meanings() -> None:
     modules = defaultdict(list)
-    for name, tree in TREES.items():
+    for name, tree in trees().items():
         for public in public_classes(tree):
             modules[public].append(name)
     assert {public: names for public, names in modules.items() if len(names) > 1} == {}
@@ -177,7 +186,7 @@ def public_functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
 def test_parameters_of_public_functions_are_nouns() -> None:
     pronouns = {
         f"{name}.{function}": wrong
-        for name, tree in TREES.items()
+        for name, tree in trees().items()
         for function, node in public_functions(tree)
         if not re.search(r"(^|\.)_[a-z]", function)
         and (

@@ -48,15 +48,16 @@ async def begin(user: User, view: str) -> None:
     user.app.theme, user.app._clipboard = NAMES[0], ""
     screen.set_class(False, "-no-details")
     top._wanted, top._kind = ("own", False), None
-    await turn(user, "timeline")
     timeline = screen.query_one(TimelinePane)
+    if timeline._time is None:
+        await turn(user, "timeline")
+    if screen.pane is timeline:  # it looks for what is selected only when it is turned to
+        await turn(user, "icicle")
     timeline._followed, time = (None, ()), timeline._time
     assert time is not None
     time.viewport.brush = None
     time.gaps.clear()
-    for one in ("timeline", "icicle"):
-        await turn(user, one)
-        screen.pane.escape()
+    timeline.escape()
     screen.shown.view.reset()
     screen.shown.view.cursor.select(node_of(screen.shown.view))
     await turn(user, view)
