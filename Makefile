@@ -8,8 +8,12 @@ unexport PYTHONDONTWRITEBYTECODE
 VENV  := .venv
 BIN   := $(VENV)/bin
 PIP   := $(BIN)/python -m pip --quiet --disable-pip-version-check
-# Most of what these bring is never imported: Python compiles what is.
-WHEELS := FLAME_NO_INJECT=1 $(PIP) install --no-compile --only-binary :all: --no-binary flame-view --editable
+# uv installs in 20 s what takes pip a minute and a half. Where there is none, or it fails, pip does it.
+UV     := $(BIN)/python -m uv pip --quiet --no-cache
+WHEELS := --only-binary :all: --no-binary flame-view
+INSTALL = $(BIN)/python -c 'import uv' 2>/dev/null || $(PIP) install --only-binary :all: uv 2>/dev/null; \
+	FLAME_NO_INJECT=1 $(UV) install --python $(BIN)/python $(1) --editable $(2) 2>/dev/null || \
+	FLAME_NO_INJECT=1 $(PIP) install $(1) --editable $(2)
 
 PYTHONS      = $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11 python)
 # Three for two processors: many tests wait for another program.
@@ -164,19 +168,19 @@ $(VENV)/.installed-native: pyproject.toml $(BIN)/python
 
 $(VENV)/.installed-dev: pyproject.toml $(BIN)/python
 	@echo "installing flame and its development tools into $(VENV)"
-	@FLAME_NO_INJECT=1 $(PIP) install --editable '.[dev]'
+	@$(call INSTALL,,'.[dev]')
 	@touch $@ $(VENV)/.installed-native $(VENV)/.installed
 
 # The fuzzer is compiled, and nobody should need a compiler for the tests: only as a wheel.
 $(VENV)/.tried-fuzz: pyproject.toml $(VENV)/.installed-dev
-	@$(WHEELS) '.[fuzz]' || echo "no fuzzer for this Python: fuzzing Python is left out" >&2
+	@$(call INSTALL,$(WHEELS),'.[fuzz]') || echo "no fuzzer for this Python: fuzzing Python is left out" >&2
 	@touch $@
 
 # 500 MB that only the deep tests need: the fuzzer; data frames and mcp; S3 and Google's storage on
 # this machine, and duckdb. In parts where this Python has no wheels of all.
 $(VENV)/.tried-extras: pyproject.toml $(VENV)/.installed-dev
-	@$(WHEELS) '.[fuzz,dataframes,mcp,servers]' || \
-	for extras in fuzz dataframes,mcp servers; do \
-		$(WHEELS) ".[$$extras]" || echo "no $$extras for this Python: their tests are left out" >&2; \
+	@for extras in fuzz dataframes,mcp servers; do \
+		$(call INSTALL,$(WHEELS),".[$$extras]") || \
+		echo "no $$extras for this Python: their tests are left out" >&2; \
 	done
 	@touch $@ $(VENV)/.tried-fuzz
