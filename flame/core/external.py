@@ -28,6 +28,8 @@ _LONGEST_REASON = 200
 
 _LONGEST_OUTPUT = 1 << 16
 _POLL = 0.05
+_SHELL = "/bin/sh"
+_ON_LINE = 'read -r line && exec "$@" </dev/null'
 _GUARD = 'read -r nothing; kill -9 "-$1"'
 _NO_GROUP = 65534
 
@@ -138,11 +140,15 @@ def start_group(
     holds a stranger's files. ``uid``: root runs it as that user, who may then do with it what he
     likes: it gets nothing of root's environment, groups or terminal. It gets the descriptors
     ``passed``, under their numbers.
+
+    Its exit code is 126 or 127, and ``errors`` say why, if it cannot be run. Raises OSError where
+    no process can be started.
     """
+    guarded = os.access(_SHELL, os.X_OK)  # An image of a container may have no shell.
     with _hold_signals() as held:
         process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
+            _begin_on_line(command) if guarded else command,
+            stdin=subprocess.PIPE if guarded else subprocess.DEVNULL,
             stdout=out,
             stderr=errors,
             cwd="/",
@@ -150,18 +156,36 @@ def start_group(
             pass_fds=passed,
             **({} if uid is None else _run_as(uid)),
         )
-        guard = _start_guard(process.pid)
+        guard = _start_guard(process.pid) if guarded else None
     try:
         for number in held:
             signal.raise_signal(number)
+        _send_line(process)
         yield process
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+        if process.stdin:
+            process.stdin.close()
         if guard:
             guard.kill()
             guard.communicate()
+
+
+def _begin_on_line(command: list[str]) -> list[str]:
+    """Return a command that becomes ``command`` when it reads a line, and ends where none comes.
+
+    This process may be killed after it has started a program, and before the guard: what it has
+    started is not the program yet, then, and never will be.
+    """
+    return [_SHELL, "-c", _ON_LINE, "sh", *command]
+
+
+def _send_line(process: subprocess.Popen[bytes]) -> None:
+    if process.stdin:
+        with suppress(BrokenPipeError), process.stdin:
+            process.stdin.write(b"\n")
 
 
 def _start_guard(group: int) -> subprocess.Popen[bytes] | None:
@@ -172,7 +196,7 @@ def _start_guard(group: int) -> subprocess.Popen[bytes] | None:
     """
     try:
         return subprocess.Popen(
-            ["/bin/sh", "-c", _GUARD, "sh", str(group)],
+            [_SHELL, "-c", _GUARD, "sh", str(group)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -180,7 +204,7 @@ def _start_guard(group: int) -> subprocess.Popen[bytes] | None:
             env={},
             start_new_session=True,
         )
-    except OSError:  # An image of a container may have no shell.
+    except OSError:  # At the limit of processes: rather without a guard than not at all.
         return None
 
 

@@ -17,6 +17,7 @@ from flame.core import external
 from flame.core.external import (
     ResourceLimits,
     find_program,
+    find_reason,
     import_path,
     package_folders,
     read_head,
@@ -24,7 +25,7 @@ from flame.core.external import (
     start_group,
 )
 from tests.support.paths import ROOT
-from tests.support.waiting import runs, wait_until
+from tests.support.waiting import PATIENCE, runs, wait_until
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -90,6 +91,75 @@ def test_a_program_and_what_it_has_started_end_with_the_one_that_started_it(
     finally:
         for one in filter(runs, started):
             one.kill()
+
+
+def pid_runs(pid: int) -> bool:
+    try:
+        return runs(psutil.Process(pid))
+    except psutil.NoSuchProcess:
+        return False
+
+
+STARTS_AND_DIES = """
+import os, signal, subprocess, sys
+from flame.core.external import start_group
+start, started = subprocess.Popen, []
+def killed(*command, **how):
+    process = start(*command, **how)
+    started.append(process.pid)
+    if len(started) == int(sys.argv[1]):
+        print(*started, flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+    return process
+subprocess.Popen = killed
+with open("/dev/null", "wb") as out, start_group(["/bin/sleep", "1000"], out, out) as process:
+    process.wait()
+"""
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_program_ends_with_one_that_is_killed_while_starting_it(processes: int) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", STARTS_AND_DIES, str(processes)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+    ) as process:
+        assert process.stdout
+        started = [int(pid) for pid in process.stdout.readline().split()]
+    assert (process.returncode, len(started)) == (-signal.SIGKILL, processes)
+    try:
+        wait_until(lambda: not any(map(pid_runs, started)))
+    finally:
+        for pid in filter(pid_runs, started):
+            os.kill(pid, signal.SIGKILL)
+
+
+def test_a_program_gets_its_words_as_they_are_and_no_input() -> None:
+    with tempfile.TemporaryFile() as output:
+        command = ["/bin/sh", "-c", 'cat; echo "$1:$2"', "sh", "$(id) 'x\n", ""]
+        with start_group(command, output, output) as process:
+            assert process.wait(PATIENCE) == 0
+        assert read_head(output) == "$(id) 'x\n:\n"
+
+
+def test_a_program_that_cannot_be_run_says_why(tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.write_bytes(b"\x7fELF of no machine")
+    program.chmod(0o700)
+    with tempfile.TemporaryFile() as output:
+        with start_group([str(program)], output, output) as process:
+            assert process.wait(PATIENCE) == 126
+        assert f"{program}: Exec format error" in find_reason(read_head(output))
+        with start_group([f"{program}s"], output, output) as process:
+            assert process.wait(PATIENCE) == 127
+
+
+def test_a_program_is_run_where_there_is_no_shell(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(external, "_SHELL", "/none/sh")
+    with tempfile.TemporaryFile() as output:
+        with start_group([sys.executable, "-c", "print(2)"], output, output) as process:
+            assert process.wait(PATIENCE) == 0
+        assert read_head(output) == "2\n"
 
 
 def test_nothing_is_left_of_a_program_that_has_ended() -> None:
