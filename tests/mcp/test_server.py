@@ -175,8 +175,7 @@ def test_no_command_outlives_its_server(how: str, folder: Path) -> None:
         server.stdout.readline()
         send("notifications/initialized")
         send("tools/call", id=2, params=asked)
-        wait_until(lambda: commands_of(server.pid))
-        [command] = commands_of(server.pid)
+        command = command_of(server.pid)
         if how == "close":
             server.stdin.close()
         else:
@@ -188,9 +187,20 @@ def test_no_command_outlives_its_server(how: str, folder: Path) -> None:
         wait_until(lambda: not command.is_running() or command.status() == psutil.STATUS_ZOMBIE)
 
 
-def commands_of(server: int) -> list[psutil.Process]:
-    """The processes of flame that a server has started."""
-    return [one for one in psutil.Process(server).children() if "flame" in one.cmdline()]
+def command_of(server: int) -> psutil.Process:
+    """The only process of flame that a server has started, once it is there.
+
+    One that is becoming flame has no words for a moment.
+    """
+    found: list[psutil.Process] = []
+
+    def look() -> bool:
+        found[:] = [one for one in psutil.Process(server).children() if "flame" in one.cmdline()]
+        return bool(found)
+
+    wait_until(look)
+    [command] = found
+    return command
 
 
 @pytest.mark.deep
