@@ -148,6 +148,7 @@ def start_group(
     with _hold_signals() as held:
         process = subprocess.Popen(
             _begin_on_line(command) if guarded else command,
+            bufsize=0,
             stdin=subprocess.PIPE if guarded else subprocess.DEVNULL,
             stdout=out,
             stderr=errors,
@@ -160,7 +161,9 @@ def start_group(
     try:
         for number in held:
             signal.raise_signal(number)
-        _send_line(process)
+        if process.stdin:
+            with suppress(BrokenPipeError):
+                process.stdin.write(b"\n")
         yield process
     finally:
         if process.poll() is None:
@@ -180,12 +183,6 @@ def _begin_on_line(command: list[str]) -> list[str]:
     started is not the program yet, then, and never will be.
     """
     return [_SHELL, "-c", _ON_LINE, "sh", *command]
-
-
-def _send_line(process: subprocess.Popen[bytes]) -> None:
-    if process.stdin:
-        with suppress(BrokenPipeError), process.stdin:
-            process.stdin.write(b"\n")
 
 
 def _start_guard(group: int) -> subprocess.Popen[bytes] | None:
