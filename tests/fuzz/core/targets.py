@@ -50,28 +50,43 @@ class Target:
         """
         if reason := lacking():
             raise RuntimeError(reason)
-        clang = compiler()
-        return self._link(folder, [*clang, "-x", "c"], clang, [*FUZZED, *flags])
-
-    def build_replayer(self, folder: Path) -> Path:
-        """Build the target with the driver that needs no fuzzer, by the usual compilers."""
-        linker = [*shlex.split(os.environ.get("CXX") or "g++"), "-x", "c++", str(DRIVER)]
-        return self._link(folder, build.compiler(), [*linker, "-x", "none"], SANITIZED)
-
-    def _link(
-        self, folder: Path, compile_c: Sequence[str], link: Sequence[str], flags: Sequence[str]
-    ) -> Path:
-        sources = [HERE / self.source, *build.sources()]
+        clang, flags = compiler(), (*FUZZED, *flags)
         with TemporaryDirectory(dir=folder) as scratch:
-            include = f"-I{build.HERE}"
-            c = [*compile_c, *build.LANGUAGE, "-Werror", *flags, include, "-c", *map(str, sources)]
-            _run(c, scratch)
-            objects = sorted(map(str, Path(scratch).glob("*.o")))
-            _run([*link, *flags, *objects, "-o", self.name], scratch)
-            return (Path(scratch) / self.name).replace(folder / self.name)
+            sources = [HERE / self.source, *build.sources()]
+            _compile([*clang, "-x", "c"], sources, flags, Path(scratch))
+            return _link([*clang, *flags], [Path(scratch)], folder / self.name)
+
+    def build_replayer(self, folder: Path, core: Path) -> Path:
+        """Build the target with the driver that needs no fuzzer, and `replayer_core`."""
+        linker = [*shlex.split(os.environ.get("CXX") or "g++"), "-x", "c++", str(DRIVER)]
+        command = [*linker, "-x", "none", *SANITIZED]
+        with TemporaryDirectory(dir=folder) as scratch:
+            _compile(build.compiler(), [HERE / self.source], SANITIZED, Path(scratch))
+            return _link(command, [core, Path(scratch)], folder / self.name)
 
 
-def _run(command: Sequence[str], folder: str) -> None:
+def replayer_core(folder: Path) -> Path:
+    """Compile all of ``csrc/`` into ``folder``, for all replayers; returns the folder."""
+    _compile(build.compiler(), build.sources(), SANITIZED, folder)
+    return folder
+
+
+def _compile(
+    command: Sequence[str], sources: Sequence[Path], flags: Sequence[str], folder: Path
+) -> None:
+    include = f"-I{build.HERE}"
+    words = [*command, *build.LANGUAGE, "-Werror", *flags, include, "-c", *map(str, sources)]
+    _run(words, folder)
+
+
+def _link(command: Sequence[str], folders: Sequence[Path], target: Path) -> Path:
+    """Link the objects in ``folders``; returns ``target``, which is complete."""
+    objects = sorted(str(file) for folder in folders for file in folder.glob("*.o"))
+    _run([*command, *objects, "-o", target.name], folders[-1])
+    return (folders[-1] / target.name).replace(target)
+
+
+def _run(command: Sequence[str], folder: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
     if done.returncode:
         raise build.BuildError(f"{command[0]} failed:\n{done.stderr}{shlex.join(command)}")

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.deep
 RANKS, STRAGGLER, LATE, ODD = 256, 37, 111, 5
 FOLDED = select(kernel_names="short", fold=True, fold_numbers=True)
 EVEN = (*((4, seed) for seed in range(14)), *((16, seed) for seed in range(13)))
-EVEN_LARGE = tuple((64, seed) for seed in range(13))
+EVEN_LARGE = tuple((64, seed) for seed in range(7))
 
 
 def flame(*words: object) -> str:
