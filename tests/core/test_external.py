@@ -25,7 +25,7 @@ from flame.core.external import (
     start_group,
 )
 from tests.support.paths import ROOT
-from tests.support.waiting import PATIENCE, runs, wait_until
+from tests.support.waiting import PATIENCE, pid_runs, runs, wait_until
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -91,13 +91,6 @@ def test_a_program_and_what_it_has_started_end_with_the_one_that_started_it(
     finally:
         for one in filter(runs, started):
             one.kill()
-
-
-def pid_runs(pid: int) -> bool:
-    try:
-        return runs(psutil.Process(pid))
-    except psutil.NoSuchProcess:
-        return False
 
 
 STARTS_AND_DIES = """

@@ -26,7 +26,7 @@ from flame.mcp import running
 from flame.mcp.folders import Folders
 from flame.mcp.server import Tools
 from tests.support.paths import SAMPLES
-from tests.support.waiting import PATIENCE, wait_until
+from tests.support.waiting import PATIENCE, runs, wait_until
 
 TRACE = "decode.sqlite"
 
@@ -184,7 +184,7 @@ def test_no_command_outlives_its_server(how: str, folder: Path) -> None:
         ended.start()
         assert server.wait() == (0 if how == "close" else -signal.Signals[how])
         ended.cancel()
-        wait_until(lambda: not command.is_running() or command.status() == psutil.STATUS_ZOMBIE)
+        wait_until(lambda: not runs(command))
 
 
 def command_of(server: int) -> psutil.Process:

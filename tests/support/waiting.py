@@ -34,6 +34,14 @@ def runs(process: psutil.Process) -> bool:
         return False
 
 
+def pid_runs(pid: int) -> bool:
+    """Whether there is a process of that number that has not ended."""
+    try:
+        return runs(psutil.Process(pid))
+    except psutil.NoSuchProcess:
+        return False
+
+
 def wait_for_exec(process: subprocess.Popen[Any]) -> None:
     """Wait until ``process`` has the words of its program, or has ended.
 

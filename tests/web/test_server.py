@@ -20,7 +20,7 @@ from flame.web.server import MOST_PAGES
 from tests.support.paths import ROOT, SAMPLES
 from tests.support.served import Served
 from tests.support.tiers import deep_except
-from tests.support.waiting import PATIENCE, wait_until
+from tests.support.waiting import PATIENCE, runs, wait_until
 
 pytestmark = pytest.mark.deep
 
@@ -216,7 +216,7 @@ async def test_apps_end_with_a_server_that_is_killed() -> None:
             await settled(connection)
             served.process.kill()
             served.process.wait(PATIENCE)
-            wait_until(lambda: not app.is_running() or app.status() == psutil.STATUS_ZOMBIE)
+            wait_until(lambda: not runs(app))
     finally:
         served.close()
 

@@ -25,7 +25,7 @@ from tests.core.readers.nsys.report.conversions import (
     left_in_cache,
 )
 from tests.support.paths import ROOT
-from tests.support.waiting import PATIENCE, wait_until
+from tests.support.waiting import PATIENCE, pid_runs, wait_until
 
 
 def test_what_takes_for_ever_is_given_up(
@@ -143,17 +143,7 @@ def test_conversion_reports_progress_and_can_be_stopped(
     assert time.monotonic() - began < PATIENCE
     assert set(stages) == {STAGE}
     assert left_in_cache(folder) == []
-    wait_until(lambda: is_gone(int((folder / "child").read_text())))
-
-
-def is_gone(pid: int) -> bool:
-    """Whether the process has ended; a zombie has ended."""
-    try:
-        os.kill(pid, 0)
-        stat = Path(f"/proc/{pid}/stat")
-        return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] == "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return True
+    wait_until(lambda: not pid_runs(int((folder / "child").read_text())))
 
 
 def test_on_the_command_line(nsys: Nsys, report: Path) -> None:
