@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import numpy as np
@@ -50,9 +51,11 @@ class PageSource:
     """Tables of one SQLite file. All reads raise sqlite3.Error on damage."""
 
     def __init__(self, path: Path) -> None:
-        self._sqlite = SqliteSource(path)
-        self._file = PageFile(path)
-        self._size = path.stat().st_size
+        with ExitStack() as opened:  # The file may go away meanwhile.
+            self._sqlite = opened.enter_context(closing(SqliteSource(path)))
+            self._file = opened.enter_context(closing(PageFile(path)))
+            self._size = path.stat().st_size
+            self._opened = opened.pop_all()
 
     def columns(self, table: str) -> frozenset[str]:
         """Return the column names of ``table``; empty if there is no such table."""
@@ -117,8 +120,7 @@ class PageSource:
 
     def close(self) -> None:
         """Release the file."""
-        self._file.close()
-        self._sqlite.close()
+        self._opened.close()
 
 
 def _length(chunk: Chunk) -> int:

@@ -21,9 +21,9 @@ class SqliteSource:
 
     def __init__(self, path: Path) -> None:
         refuse_unreadable(path)
+        size = path.stat().st_size
         self._connection = connect(path)
         self._columns: dict[str, frozenset[str]] = {}
-        size = path.stat().st_size
         self._most_rows = most_rows(size)
         self._allowance = TableAllowance(size)
         longest = self._connection.getlimit(sqlite3.SQLITE_LIMIT_LENGTH)

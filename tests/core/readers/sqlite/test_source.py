@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from flame.core.errors import InputError
 from flame.core.readers.sqlite import allowance, pages
+from flame.core.readers.sqlite.connection import connect
 from flame.core.readers.sqlite.numbering import RowNumbers, TextNumbers
 from flame.core.readers.sqlite.pages import PageSource
 from flame.core.readers.sqlite.rows import SqliteSource
@@ -362,3 +363,23 @@ def test_any_name_of_a_file_will_do(name: str, file: File) -> None:
     file.close_with_one_row()
     file.path = file.path.rename(file.path.with_name(name))
     assert file.ints("a") == [(5,)]
+
+
+def test_a_file_that_goes_away_while_it_is_opened_is_let_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "trace.sqlite"
+    with closing(File(path, PageSource).db) as db:
+        db.execute("CREATE TABLE t (a)")
+    opened: list[sqlite3.Connection] = []
+
+    def connect_and_remove(path: Path) -> sqlite3.Connection:
+        opened.append(connect(path))
+        path.unlink()
+        return opened[0]
+
+    monkeypatch.setattr("flame.core.readers.sqlite.rows.connect", connect_and_remove)
+    with pytest.raises(FileNotFoundError):
+        PageSource(path)
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        opened[0].execute("SELECT 1")
