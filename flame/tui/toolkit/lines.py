@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 from rich.segment import Segment
 from rich.style import Style
+from textual.dom import DOMNode
 from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
@@ -76,6 +77,18 @@ def palette_of(widget: Widget) -> Palette:
     _, _, background, foreground = widget.colors
     by_category = getattr(widget.app, "by_category", False)
     return palette(widget.app, background.rgb, (background + foreground).rgb, by_category)
+
+
+def style_within(widget: Widget, css_class: str) -> Style:
+    """Return the style that the style sheet gives to ``css_class`` within ``widget``.
+
+    It is that of a component class, of which Textual works out all for every widget whenever one
+    is mounted: a tenth of the time that the app takes to open.
+    """
+    component = DOMNode(classes=css_class)
+    component._attach(widget)  # As Textual does for its own; it has no public name.
+    widget.app.stylesheet.apply(component, animate=False)
+    return component.rich_style
 
 
 class ThemeStyles(NamedTuple):
@@ -185,7 +198,6 @@ class Lines(RowView):
     """Show lines of text that ``source(width, height)`` composes for the widget's width."""
 
     TONES: ClassVar[tuple[str, ...]] = ("dim", "strong", "accent", "warning", "key")
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"lines--{tone}" for tone in TONES}
 
     def __init__(
         self,
@@ -250,5 +262,5 @@ class Lines(RowView):
     def _toned(self, tone: str) -> Style:
         base, _, tones = self.look
         if tone not in tones:
-            tones[tone] = base + self.get_component_rich_style(f"lines--{tone}") if tone else base
+            tones[tone] = base + style_within(self, f"lines--{tone}") if tone else base
         return tones[tone]
