@@ -12,6 +12,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import chain
 from pathlib import Path
 
@@ -254,6 +255,7 @@ def _place(order: Sequence[str], name: str) -> int:
     return order.index(name) if name in order else len(order)
 
 
+@cache
 def _layers() -> dict[str, list[str]]:
     """Return the order of modules in each container, as the import contracts have it."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))

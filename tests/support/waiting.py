@@ -15,15 +15,19 @@ import psutil
 PATIENCE = float(os.environ.get("FLAME_TEST_PATIENCE", "60"))
 """Seconds after which something that must happen counts as missing, on a machine of any load."""
 
-_PAUSE = 0.01
+_PAUSES = (0.01, 0.1)
+"""Seconds between two looks: three times as long as one takes, so that looking hinders nobody."""
 
 
 def wait_until(true: Callable[[], object], seconds: float = PATIENCE) -> None:
     """Wait until that is true; fail where it does not become so."""
-    end = time.monotonic() + seconds
+    begin = time.monotonic()
+    end = begin + seconds
     while not true():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(_PAUSE)
+        now = time.monotonic()
+        assert now < end, "waited in vain"
+        time.sleep(min(max(3 * (now - begin), _PAUSES[0]), _PAUSES[1]))
+        begin = time.monotonic()
 
 
 def runs(process: psutil.Process) -> bool:

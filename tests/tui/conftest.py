@@ -204,4 +204,6 @@ def terminals() -> Iterator[list[Terminal]]:
     yield started
     for terminal in started:
         terminal.close()
-    gc.collect()  # so that what a process leaks is told here: see tests.support.garbage
+    # So that what a process leaks is told here: see tests.support.garbage. It is young, and all
+    # that earlier apps have left behind takes a second to look through.
+    gc.collect(1)

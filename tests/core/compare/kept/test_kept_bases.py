@@ -211,7 +211,7 @@ def test_damaged_bases_are_refused_in_a_line_or_compared(tmp_path: Path) -> None
     base = encode_base([keep_run(Run(load(SAMPLE), "BASE"), select())])
     document = json.loads(gzip.decompress(base))
     path, chance, new = tmp_path / "base", random.Random(20), Run(load(SAMPLE), "NEW")
-    for _ in range(400):
+    for _ in range(200):
         path.write_bytes(gzip.compress(damaged(document, chance).encode(), 1))
         try:
             diff_sections(compare(Sides(open_runs(path, "BASE"), (new,))))
