@@ -6,6 +6,7 @@ import re
 import signal
 from pathlib import Path
 
+import psutil
 import pytest
 
 from flame.console.background_colour import QUERY
@@ -127,7 +128,10 @@ def test_the_terminal_echoes_again_when_the_app_has_been_left(
     drawn(terminal)
     assert not terminal.echoes
     terminal.press("\x1a")
-    wait_until(lambda: terminal.echoes)
+    # Not at the echo: what has yet to stop itself would do so after being told to go on.
+    process = psutil.Process(terminal.process.pid)
+    wait_until(lambda: process.status() == psutil.STATUS_STOPPED)
+    assert terminal.echoes
     terminal.process.send_signal(signal.SIGCONT)
     wait_until(lambda: not terminal.echoes)
     leave(terminal)
