@@ -123,6 +123,12 @@ async def test_all_tones_are_readable_wherever_lines_are(decode: Path, theme: st
                 assert found >= 4.5, (lines.id, tone, found)
 
 
+async def test_a_tone_that_does_not_exist_is_refused(decode: Path) -> None:
+    async with open_app(decode) as user:
+        with pytest.raises(KeyError, match="loud"):
+            user.screen.query(Lines).first()._toned("loud")
+
+
 # Terminals that show less
 
 
