@@ -68,12 +68,13 @@ class PageFile:
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("rb", buffering=0)
-        head = self._file.read(100)
-        size = int.from_bytes(head[16:18], "big")
-        self.page_size = 1 << 16 if size == 1 else size
+        head = self._file.read(100).ljust(100, b"\0")  # It may have been cut meanwhile.
+        told = int.from_bytes(head[16:18], "big")
+        self.page_size = 1 << 16 if told == 1 else told
         self.is_database = head[:16] == MAGIC and self.page_size in _PAGE_SIZES
         self.usable = self.page_size - head[20]
-        self._pages = os.fstat(self._file.fileno()).st_size // max(self.page_size, 1)
+        size = os.fstat(self._file.fileno()).st_size
+        self._pages = size // self.page_size if self.is_database else 0
         self._buffer: U1 = np.zeros(_PADDING, np.uint8)
         self._root_of = np.zeros(self._pages + 1, np.uint32)  # 0: not known to be any table's
 

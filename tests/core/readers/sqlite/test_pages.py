@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from flame.core.compiled.library import compiled
 from flame.core.readers.sqlite import pages
-from flame.core.readers.sqlite.btree import LEAF, UnsupportedError
+from flame.core.readers.sqlite.btree import LEAF, PageFile, UnsupportedError
 from flame.core.readers.sqlite.cells import count_rows
 from flame.core.readers.sqlite.numbering import RowNumbers, Stripping, TextNumbers
 from flame.core.readers.sqlite.pages import PageSource
@@ -369,3 +369,15 @@ def test_rows_of_nulls_have_the_default_of_a_column_added_later(tmp_path: Path) 
     more = "ALTER TABLE t ADD COLUMN c INTEGER DEFAULT 7;"
     path = made(tmp_path / "t.sqlite", [(None, None, None)] * 3, 512, more)
     assert both(path, "t", ["a", "c"]) == [[NULL, 7, -1]] * 3
+
+
+@pytest.mark.parametrize(("size", "told"), [(0, False), (10, False), (18, True), (60, True)])
+def test_a_file_that_has_been_cut_has_no_pages(size: int, told: bool, tmp_path: Path) -> None:
+    path = tmp_path / "trace.sqlite"
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE t (a)")
+    path.write_bytes(path.read_bytes()[:size])
+    with closing(PageFile(path)) as file:
+        assert file.is_database == told
+        with pytest.raises(UnsupportedError):
+            file.read(np.array([1]))
