@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -116,11 +116,10 @@ def run_limited(
 
     ``look`` is called twenty times a second; what it raises ends the program.
     """
-    with start_group(command, out, errors, uid, passed) as process:
-        limit_resources(process.pid, limits)
-        while process.poll() is None:
+    with start_group(command, out, errors, uid, passed, limits) as process:
+        while process.returncode is None:
             look()
-            with suppress(subprocess.TimeoutExpired):
+            with _delay_signals(), suppress(subprocess.TimeoutExpired):
                 process.wait(_POLL)
     return process.returncode
 
@@ -132,6 +131,7 @@ def start_group(
     errors: BinaryIO,
     uid: int | None = None,
     passed: tuple[int, ...] = (),
+    limits: ResourceLimits | None = None,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Run ``command``, all of whose paths are absolute, in a process group of its own.
 
@@ -139,33 +139,38 @@ def start_group(
     too. ncu reads a configuration from the current folder, which is none of the user's where that
     holds a stranger's files. ``uid``: root runs it as that user, who may then do with it what he
     likes: it gets nothing of root's environment, groups or terminal. It gets the descriptors
-    ``passed``, under their numbers.
+    ``passed``, under their numbers, and is held to ``limits`` from its beginning.
 
     Its exit code is 126 or 127, and ``errors`` say why, if it cannot be run. Raises OSError where
     no process can be started.
     """
     guarded = os.access(_SHELL, os.X_OK)  # An image of a container may have no shell.
-    with _hold_signals() as held:
-        process = subprocess.Popen(
-            _begin_on_line(command) if guarded else command,
-            bufsize=0,
-            stdin=subprocess.PIPE if guarded else subprocess.DEVNULL,
-            stdout=out,
-            stderr=errors,
-            cwd="/",
-            start_new_session=True,
-            pass_fds=passed,
-            **({} if uid is None else _run_as(uid)),
-        )
-        guard = _start_guard(process.pid) if guarded else None
-    try:
-        for number in held:
-            signal.raise_signal(number)
+    with ExitStack() as started:
+        with _delay_signals():
+            process = subprocess.Popen(
+                _begin_on_line(command) if guarded else command,
+                bufsize=0,
+                stdin=subprocess.PIPE if guarded else subprocess.DEVNULL,
+                stdout=out,
+                stderr=errors,
+                cwd="/",
+                start_new_session=True,
+                pass_fds=passed,
+                **({} if uid is None else _run_as(uid)),
+            )
+            guard = _start_guard(process.pid) if guarded else None
+            started.callback(_end_group, process, guard)
+        if limits:
+            limit_resources(process.pid, limits)
         if process.stdin:
             with suppress(BrokenPipeError):
                 process.stdin.write(b"\n")
         yield process
-    finally:
+
+
+def _end_group(process: subprocess.Popen[bytes], guard: subprocess.Popen[bytes] | None) -> None:
+    """End a program where it still runs, and what it has started, and its guard."""
+    with _delay_signals():
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
@@ -215,24 +220,27 @@ def _run_as(uid: int) -> dict[str, Any]:
 
 
 @contextmanager
-def _hold_signals() -> Iterator[list[int]]:
-    """Collect the signals that would end this process, until the block is left.
+def _delay_signals() -> Iterator[None]:
+    """Have the signals that would end this process do so when the block is left.
 
-    A program whose start they interrupt would go on without anybody who knows of it.
+    A program whose start they interrupt would go on without anybody who knows of it. One that is
+    waited for would be for ever: Popen keeps its lock where an exception comes just as it takes it.
     """
-    held: list[int] = []
     if threading.current_thread() is not threading.main_thread():
-        yield held  # Only the main thread runs handlers.
+        yield  # Only the main thread runs handlers.
         return
+    held: list[int] = []
     before = {
         number: signal.signal(number, lambda number, _: held.append(number))
         for number in (signal.SIGINT, signal.SIGTERM)
     }
     try:
-        yield held
+        yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for delayed, handler in before.items():
+            signal.signal(delayed, handler)
+        for number in held:
+            signal.raise_signal(number)
 
 
 def read_head(output: BinaryIO) -> str:
