@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, cast
 
 import numpy as np
@@ -32,8 +33,8 @@ T = TypeVar("T")
 Work = Callable[[Path, LoadOptions, Progress], T]
 """What a process does with a file: a function of a module, or a partial of one."""
 
-GRACE = 0.5
-"""Seconds that a process has to clean up after itself when it is stopped."""
+GRACE = 2.0
+"""Seconds that a process that is stopped has to clean up: one that is killed leaves files."""
 
 _PIPE = 1 << 20
 _INTERVAL = 0.05
@@ -163,22 +164,36 @@ def _receive_bytes(answers: BinaryIO, size: int) -> Any:
 
 def serve() -> None:
     """Read the traces that standard input names, and answer on standard output; never returns."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    stop = _Stop()
+    signal.signal(signal.SIGTERM, stop)
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # Whatever else is printed is no answer.
     with suppress(KeyboardInterrupt, CancelledError, BrokenPipeError, EOFError):
         while True:
-            _answer_request(answers, *pickle.load(sys.stdin.buffer))
+            _answer_request(answers, stop, *pickle.load(sys.stdin.buffer))
             answers.flush()
     # As it is: what is still buffered is for nobody.
     os._exit(0)
 
 
+class _Stop:
+    """Ends a load by an exception where a signal comes, and notes that: Python ignores some.
+
+    Such as one that is raised while a generator is closed.
+    """
+
+    called = False
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        self.called = True
+        raise KeyboardInterrupt
+
+
 def _answer_request(
-    answers: BinaryIO, work: Work[object], path: Path, options: LoadOptions
+    answers: BinaryIO, stop: _Stop, work: Work[object], path: Path, options: LoadOptions
 ) -> None:
     try:
-        result = work(path, options, _ProgressSender(answers))
+        result = work(path, options, _ProgressSender(answers, stop))
     except (CancelledError, BrokenPipeError):
         raise
     except FlameError as error:
@@ -213,12 +228,14 @@ def _send_result(answers: BinaryIO, result: object) -> None:
 class _ProgressSender:
     """Sends how far the load is: every new stage, else twenty times a second."""
 
-    def __init__(self, answers: BinaryIO) -> None:
-        self._answers = answers
+    def __init__(self, answers: BinaryIO, stop: _Stop) -> None:
+        self._answers, self._stop = answers, stop
         self._stage = ""
         self._due = 0.0
 
     def __call__(self, stage: str, done: int, expected: int) -> None:
+        if self._stop.called:
+            raise CancelledError("stopped")
         now = time.monotonic()
         if stage != self._stage or now >= self._due:
             self._stage, self._due = stage, now + _INTERVAL
