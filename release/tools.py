@@ -44,7 +44,7 @@ def environment() -> Path:
 def install_locked(python: Path, lock: Path, *options: str | Path) -> None:
     """Install what ``lock`` names into the environment of ``python``, none of it compiled here."""
     pip = (python, "-m", "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:")
-    run(*pip, "--require-hashes", "--requirement", lock, *options)
+    run(*pip, "--no-compile", "--require-hashes", "--requirement", lock, *options)
 
 
 def run(*command: str | Path, cwd: Path = ROOT, **variables: str) -> str:
