@@ -207,8 +207,9 @@ def test_ctrl_c_reaches_the_command_once_and_flame_tells_the_rest(
 
 
 def test_ctrl_c_twice_ends_the_command_and_not_flame(shell: Shell, folder: Path) -> None:
-    stubborn = "try:\n    time.sleep(60)\nexcept KeyboardInterrupt:\n    print('cleaning')\n"
-    stubborn += "    time.sleep(60)\n"
+    # In small steps: a signal just before a long call is seen after it.
+    wait = "for _ in range(6000): time.sleep(0.01)\n"
+    stubborn = f"try:\n    {wait}except KeyboardInterrupt:\n    print('cleaning')\n    {wait}"
     shell.press(f"{line(folder, KERNELS + 'print(1234)' + chr(10) + stubborn)}; echo code $?\n")
     shell.read_to(lambda text: "1234" in text and "20 kernels" in text)
     shell.press("\x03")

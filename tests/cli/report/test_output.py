@@ -255,7 +255,8 @@ def test_an_interrupt_ends_a_report_and_leaves_nothing(trace: Path) -> None:
         "from flame.reporting import html\n"
         "def wait(*words, **more):\n"
         "    open('begun', 'x').close()\n"
-        "    time.sleep(600)\n"
+        "    while True:\n"
+        "        time.sleep(0.01)\n"  # a signal just before a long call is seen after it
         "html.as_html = wait\n"
         "sys.exit(main(sys.argv[1:]))\n"
     )

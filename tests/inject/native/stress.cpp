@@ -9,6 +9,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -115,8 +117,22 @@ void worker(int rounds) {
   check(cuda.cuStreamSynchronize(stream), "cuStreamSynchronize");
 }
 
+bool only_this_thread_runs() {
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    if (task.path().filename() == std::to_string(gettid())) continue;
+    std::ifstream file(task.path() / "stat");
+    std::string line;
+    std::getline(file, line);
+    const size_t name_end = line.rfind(") ");
+    if (name_end != std::string::npos && line[name_end + 2] != 'S') return false;
+  }
+  return true;
+}
+
 // CUDA does not work in a forked child, NVTX does. Every other one leaves without clean-up.
 void fork_once(int number) {
+  // ASan's allocator keeps for ever the locks that another thread has at a fork.
+  while (!only_this_thread_runs()) usleep(1000);
   pid_t child = fork();
   if (child == 0) {
     for (int i = 0; i < 100; i++) {
@@ -146,7 +162,6 @@ int main(int count, char** arguments) {
   if (count != 4) return 2;
   set_up();
   capture();
-  // Before the threads: ASan's allocator keeps for ever the locks that another thread has at a fork.
   for (int i = 0; i < std::atoi(arguments[3]); i++) fork_once(i);
   std::atexit([] { launch(late, CU_STREAM_PER_THREAD); });  // what is thread-local is gone by then
   std::vector<std::thread> threads;

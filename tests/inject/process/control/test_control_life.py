@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -107,6 +109,34 @@ def test_a_child_that_ends_leaves_the_socket_alone(start: Start) -> None:
     program.run("if not os.fork(): sys.exit()")
     program.run("os.wait()")
     assert is_answered(program.dump())
+
+
+def test_children_of_a_program_that_is_asked_meanwhile_end_their_own_dumps(
+    start: Start, patient_library: Path
+) -> None:
+    program = start(RANGES + FORK, library=patient_library)
+    program.do("ranges(1)")
+    dump = program.heard()
+    forked = Event()
+
+    def ask_until_forked() -> int:
+        answers = int(is_answered(dump))
+        while not forked.is_set():
+            answers += is_answered(dump)
+        return answers
+
+    with ThreadPoolExecutor(2) as pool:
+        asking = [pool.submit(ask_until_forked) for _ in range(2)]
+        try:
+            program.run("for _ in range(20):\n    if not os.fork(): ranges(5), sys.exit()")
+            codes = program.do("[os.wait()[1] for _ in range(20)]")
+        finally:
+            forked.set()
+    assert codes == [0] * 20
+    assert all(one.result() for one in asking)
+    children = set(program.folder.glob("*.fdump")) - {dump}
+    assert [header(one)["state"] for one in children] == [ENDED] * 20
+    assert [len(records(one)["range"]) for one in children] == [5] * 20
 
 
 def test_a_program_that_becomes_another_leaves_nobody_waiting(start: Start) -> None:

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.deep
 
 THREADS = 16
 ROUNDS = {"thread": 20, "address": 60}
-FORKS = {"thread": 0, "address": 3}
+FORKS = 0  # ASan's allocator keeps for ever the locks of a thread that answers at a fork
 # PC sampling is reset time and again, while threads launch.
 FAULTS = {"thread": "pc_oom:300", "address": ""}
 ENDED, STOPPED = 1, 2
@@ -57,7 +57,7 @@ def stressed(
         more = OPTIONS | {"FAKE_CUPTI": FAULTS[kind]}
         env = injected_env(tmp_path, fake=build.fake, library=build.library, **more)
         process = subprocess.Popen(
-            [str(program), str(THREADS), str(ROUNDS[kind]), str(FORKS[kind])],
+            [str(program), str(THREADS), str(ROUNDS[kind]), str(FORKS)],
             env=env,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
