@@ -38,6 +38,15 @@ def runs(process: psutil.Process) -> bool:
         return False
 
 
+def wait_until_it_waits(pid: int) -> None:
+    """Wait until the main thread of a process is in a call that waits.
+
+    A signal just before such a call is seen by Python only after it, which may be never.
+    """
+    process = psutil.Process(pid)
+    wait_until(lambda: process.status() == psutil.STATUS_SLEEPING)
+
+
 def pid_runs(pid: int) -> bool:
     """Whether there is a process of that number that has not ended."""
     try:
