@@ -60,6 +60,7 @@ def paths(watch: DumpWatch) -> list[Path]:
 def test_the_library_hands_the_dump_out(tree: Tree, env: Env) -> None:
     started = tree(*python(STEPS), env=env)
     (dump,) = dumps_of(job_at(started.pid))
+    wait_until(dump.with_suffix(".sock").exists)
     ((path, descriptor),) = DumpWatch([started.pid], [dump]).new()
     assert path == dump and descriptor is not None
     dump.unlink()

@@ -42,6 +42,10 @@ def hangs(bench: Bench) -> Finding:
     return Finding()
 
 
+def waits(bench: Bench) -> Finding:
+    return hangs(bench)
+
+
 def raises(bench: Bench) -> Finding:
     raise ValueError("meant")
 
@@ -78,6 +82,7 @@ CHECKS = tuple(
     for look, seconds in (
         (fails, 60.0),
         (hangs, 1.0),
+        (waits, FOREVER),
         (raises, 60.0),
         (dies, 60.0),
         (ends_early, 60.0),

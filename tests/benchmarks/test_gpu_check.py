@@ -99,9 +99,9 @@ def test_no_check_stops_another(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_ends_all_and_keeps_what_there_is(tmp_path: Path) -> None:
-    words = [*MISBEHAVING, "--out", str(tmp_path), "--only", "fails,hangs"]
+    words = [*MISBEHAVING, "--out", str(tmp_path), "--only", "fails,waits"]
     with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
-        wait_until(lambda: (tmp_path / "hangs" / "begun").exists())
+        wait_until(lambda: (tmp_path / "waits" / "begun").exists())
         below = psutil.Process(process.pid).children(recursive=True)
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=PATIENCE)

@@ -21,10 +21,11 @@ _PROGRAM = """\
 import sys
 from flame.cli.main import main
 if "--dask" in sys.argv:
-    from flame.engines import dask_cluster
+    from flame.engines import dask_cluster, dask_engine
     from flame.engines.cluster import Patience
     dask_cluster.USUAL = Patience{patience}
     dask_cluster._CONNECT = {connect}
+    dask_engine._SHORT = {short}
 sys.exit(main())
 """
 
@@ -40,7 +41,7 @@ class Ranks:
         self, *words: str | Path, patience: tuple[int, int] = (60, 60), connect: int = 10
     ) -> subprocess.Popen[str]:
         """Begin a run, with so many seconds of patience for the first worker, and the next."""
-        program = _PROGRAM.format(patience=patience, connect=connect)
+        program = _PROGRAM.format(patience=patience, connect=connect, short=PATIENCE)
         return subprocess.Popen(
             [sys.executable, "-c", program, "ranks", *map(str, words)],
             env=self.environment,

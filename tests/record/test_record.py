@@ -64,7 +64,7 @@ def test_ranges_need_no_gpu(record: Record, folder: Path) -> None:
     lines = said(done)
     assert "1 process, 4 ranges" in lines[0]
     assert lines[1].startswith("nothing ran on a GPU; host time")
-    assert lines[2].startswith("most of it: inner 9")
+    assert re.match(r"most of it: .*\binner [\d.]+ %", lines[2])
 
 
 def test_all_processes_are_recorded(record: Record, folder: Path) -> None:

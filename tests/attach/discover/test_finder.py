@@ -225,6 +225,7 @@ def test_of_another_user_no_command_is_told(tree: Tree, env: Env, library: Path)
         more = {"FLAME_DIR": str(folder / "dumps"), "NVTX_INJECTION64_PATH": str(copy)}
         started = tree(*python(code, "--secret"), env=env | more)
         root = job_at(started.pid).root
+        wait_until(lambda: any((folder / "dumps").glob("*.sock")))  # made after the dump
     assert (root.user, root.command, root.method) == ("nobody", "", WatchMethod.DUMP)
     assert "secret" not in root.name
 

@@ -260,7 +260,7 @@ def test_what_is_no_dump_is_not_taken(
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
 def test_what_belongs_to_others_is_not_trusted(serve: Serve, dump: Path) -> None:
     door = serve(sending(OPENED, readable(dump))).with_suffix(".sock")
-    for part in [dump, *dump.relative_to("/tmp").parents]:
+    for part in [dump, *list(dump.relative_to("/tmp").parents)[:-1]]:
         (Path("/tmp") / part).chmod(0o755)
     door.chmod(0o777)
     code = """

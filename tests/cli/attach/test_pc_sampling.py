@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from flame.attach.discover.model import Job
 from tests.attach.conftest import wait_until
 from tests.attach.trees import IDLE, LAUNCHES, RANKS, STEPS, Tree, dumps_of, job_at, python
 from tests.cli.attach.conftest import Env
@@ -17,6 +18,13 @@ BOTH = "--pc switches PC sampling and nothing else: not with --list or --stop"
 
 def samples(dump: Path) -> int:
     return int(records(dump)["sample"]["samples"].sum())
+
+
+def launching_job(pid: int, members: int = 1) -> Job:
+    """The job with that root, as soon as so many processes of it have kernels recorded."""
+    job = job_at(pid, members)
+    wait_until(lambda: all(len(records(dump)["kernel"]) for dump in dumps_of(job)))
+    return job
 
 
 def test_sampling_begins_and_ends(flame: Flame, tree: Tree, env: Env) -> None:
@@ -41,7 +49,7 @@ def test_sampling_begins_and_ends(flame: Flame, tree: Tree, env: Env) -> None:
 
 def test_all_processes_of_a_job(flame: Flame, tree: Tree, env: Env) -> None:
     started = tree(*python(RANKS, "2", *python(LAUNCHES)), env=env)
-    pids = [one.pid for one in job_at(started.pid, members=2).members]
+    pids = [one.pid for one in launching_job(started.pid, members=2).members]
     result = flame("attach", started.pid, "--pc", "serialized")
     assert result.code == 0
     lines = sorted(result.said())
@@ -53,7 +61,7 @@ def test_a_process_without_gpu_work_is_no_failure(
     flame: Flame, tree: Tree, env: Env, users_folder: Path
 ) -> None:
     ranges, launches = tree(*python(STEPS), env=env), tree(*python(LAUNCHES), env=env)
-    assert job_at(ranges.pid) and job_at(launches.pid)
+    assert job_at(ranges.pid) and launching_job(launches.pid)
     result = flame("attach", users_folder, "--pc", "continuous")
     assert result.code == 0
     assert f"{ranges.pid}: no GPU work of it is recorded" in result.said()
@@ -64,7 +72,7 @@ def test_a_process_without_gpu_work_is_no_failure(
 
 def test_who_may_not_is_told_what_to_do(flame: Flame, tree: Tree, env: Env) -> None:
     started = tree(*python(LAUNCHES), env=env | {"FAKE_CUPTI": "no_pc_permission"})
-    assert job_at(started.pid)
+    assert launching_job(started.pid)
     result = flame("attach", started.pid, "--pc", "continuous")
     assert (result.code, result.out) == (3, "")
     (line,) = result.said()

@@ -46,11 +46,14 @@ def test_a_kernel_that_waited_too_long_is_never_given_another_stack(record: Reco
     recorded = record(
         f"""
 context()
-old, new = kernel("old", 3 * 10**9), kernel("new", 1)
+# It ends only when it is waited for, however long the launches take.
+old = make(cuda.cuModuleGetFunction, module("kernel old 1000000", "waited old"), b"old")
+new = kernel("new", 1)
 waiting, busy = stream(), stream()
 check(launch(old, waiting))
 call, arguments = cuda.cuLaunchKernel, (new, 1, 1, 1, 1, 1, 1, 0, busy, None, None)
 for _ in range({RING + 1000}): call(*arguments)
+check(cuda.cuStreamSynchronize(waiting))
 synchronize()
 """,
         FLAME_FLUSH_MS="20",

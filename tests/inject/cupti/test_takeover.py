@@ -79,7 +79,8 @@ def test_and_taken_back_when_it_has_ended(started: Started) -> None:
         program.run("work(3000)")
     assert notes(program.dump())[1].startswith("CUPTI reports GPU work again since ")
     # The last one before that tool ended may lie in a buffer of that tool, which then comes to us.
-    assert kernels(program.dump()) in (3010, 3011)
+    # The last of the three may be ours already: that tool ends with the one before.
+    assert kernels(program.dump()) in range(3010, 3013)
 
 
 def test_but_not_with_another_clock(started: Started) -> None:
@@ -107,8 +108,9 @@ def test_an_end_takes_nothing_back(
     injected_env: Callable[..., dict[str, str]], tmp_path: Path
 ) -> None:
     # The other tool has ended, and CUPTI keeps a buffer of ours: the end flushes until it gives up.
-    faults = "version:130300,hold,steal:2,steal_for:10"
-    env = injected_env(tmp_path / "dumps", FAKE_CUPTI=faults, **QUICK)
+    faults = {"FAKE_CUPTI": "version:130300,hold,steal:2,steal_for:10"}
+    only_at_the_end = {"FLAME_FLUSH_MS": "60000", "FLAME_PYTHON": "0"}
+    env = injected_env(tmp_path / "dumps", **faults, **only_at_the_end)
     with Program(PRELUDE + BEGIN.replace("def run", "def work"), env) as program:
         with closing(program.control()) as control:
             program.run("check(launch(kernel('longer', 500 * 10**6)))")

@@ -170,8 +170,10 @@ int a_million() {
 }
 
 int drops() {
+  static std::atomic<int> flushes;
+  at_flush([](bool) { flushes++; });
   dropped(kCuptiDropped, kKernel, 5);
-  usleep(300000);
+  for (int seen = flushes; flushes < seen + 2;) usleep(1000);  // written after the first of them
   dropped(kCuptiDropped, kKernel, 2);
   dropped(kCuptiDropped, kMemop, 1);
   return 0;

@@ -84,19 +84,26 @@ def gs(machine_folder: Path) -> Iterator[Bucket]:
     if not (find_spec("gcp_storage_emulator") and find_spec("gcsfs")):
         pytest.skip("no emulator and gcsfs: make test-deep installs them where they can be had")
     log = machine_folder / "gs.log"
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    words = f"start --host 127.0.0.1 --port {port} --in-memory --default-bucket traces"
-    with process([sys.executable, "-m", "gcp_storage_emulator", *words.split()], log):
-        bucket = Bucket("gs", f"http://127.0.0.1:{port}", log)
+    with socket.socket() as kept:
+        # Nobody else is given the port meanwhile; who names it, and shares it, may listen there.
+        kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        kept.bind(("127.0.0.1", 0))
+        port = kept.getsockname()[1]
+        words = f"start --host 127.0.0.1 --port {port} --in-memory --default-bucket traces"
+        command = [sys.executable, "-m", "gcp_storage_emulator", *words.split()]
+        with process(command, log):
+            yield _started(Bucket("gs", f"http://127.0.0.1:{port}", log), port)
 
-        def is_there() -> bool:
-            with socket.socket() as one:
-                return one.connect_ex(("127.0.0.1", port)) == 0
 
-        wait_until(is_there)
-        yield bucket
+def _started(bucket: Bucket, port: int) -> Bucket:
+    """Wait until there is somebody who listens on its port."""
+
+    def is_there() -> bool:
+        with socket.socket() as one:
+            return one.connect_ex(("127.0.0.1", port)) == 0
+
+    wait_until(is_there)
+    return bucket
 
 
 @pytest.fixture(scope="module", params=["s3", "gs"])
