@@ -121,7 +121,7 @@ class Terminal:
     @property
     def last_line(self) -> str:
         """What is on the last line after the app has closed, without control sequences."""
-        text = read_screen(self.output)
+        text = read_screen(self.output.rpartition(b"\x1b[?1049l")[2])  # after its own screen
         return text.rstrip().splitlines()[-1] if text.strip() else ""
 
     def hang_up(self) -> None:

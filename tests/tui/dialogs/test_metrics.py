@@ -236,6 +236,7 @@ async def test_idle_time_is_shown_by_cause_and_a_key_hides_it(decode: Path) -> N
         await user.press("m", "7", "down")
         first = user.screen.view.tree.names(user.screen.view.cursor.node)[0]
         meaning = meaning_of(first)
+        await user.rest()
         assert meaning and meaning[1:] in " ".join(user.read("details").split())
         await user.press("W")
         assert user.levels == "thread,python,native,nvtx,launch"

@@ -180,6 +180,7 @@ async def test_the_timeline_is_of_one_side(traces: tuple[Path, Path]) -> None:
         await user.rest()
         assert "timeline of NEW ▾" in user.read("change")
         user.screen._search_for(Query("gelu"))
+        await user.rest()
         await user.press("n")
         assert user.selected == "gelu"
         await user.press("D")
@@ -188,6 +189,7 @@ async def test_the_timeline_is_of_one_side(traces: tuple[Path, Path]) -> None:
         timeline = user.screen.parts.timeline
         assert timeline._layouts.fits(timeline.shown)  # laid out at once, as it has not grown
         user.screen._search_for(Query("relu"))
+        await user.rest()
         await user.press("n")
         assert user.selected == "relu"
         assert compared(user).view.tree.name(compared(user).view.cursor.node) == "relu"

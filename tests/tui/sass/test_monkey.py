@@ -106,5 +106,5 @@ def test_bytes_per_key_stay_small(terminals: list[Terminal], decode: Path, tmp_p
     assert len(terminal.output) < 40_000
     for key, most in (("j", 5_000), ("j", 3_000), ("h", 20_000), ("m", 20_000), ("q", 30_000)):
         terminal.press(key)
-        terminal.settle()
+        terminal.answered()
         assert 0 < len(terminal.output) < most, key

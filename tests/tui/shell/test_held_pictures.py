@@ -20,6 +20,7 @@ from flame.tui.timeline import layouts
 from flame.tui.timeline import pane as timeline_pane
 from flame.tui.timeline.prepare import TimelineWork
 from flame.tui.views import sandwich_pane
+from flame.tui.views.top_pane import TopPane
 from tests.support.waiting import PATIENCE
 from tests.tui.conftest import open_app
 
@@ -42,9 +43,11 @@ async def test_a_view_is_sent_as_one_picture(
 ) -> None:
     async with open_app(decode, (200, 50)) as user:
         await user.rest()
-        # What comes later is a picture of its own: details, and why nothing ran over time.
+        # What comes later is a picture of its own: details, columns that take long, and why
+        # nothing ran over time.
         monkeypatch.setattr(details_pane, "REST", 1000.0)
         monkeypatch.setattr(timeline_pane, "DRAWN", 1000.0)
+        monkeypatch.setattr(TopPane, "_work", lambda pane, work: None)
         monkeypatch.setattr(base_app, "_LONGEST_HOLD", 1000.0)
         for key in ("tab", "tab", "tab", "shift+tab"):  # the report comes section by section
             sent.clear()
@@ -146,6 +149,7 @@ async def test_what_is_worked_out_in_a_thread_is_waited_for(
         await user.rest()
         monkeypatch.setattr(details_pane, "REST", 1000.0)
         monkeypatch.setattr(timeline_pane, "DRAWN", 1000.0)
+        monkeypatch.setattr(TopPane, "_work", lambda pane, work: None)
         for key, shown in (("x", user.selected), ("tab", "Top"), ("tab", "GPU0 stream 7")):
             sent.clear()
             await user.pilot.press(key)

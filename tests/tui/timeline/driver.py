@@ -45,7 +45,8 @@ class TimelineApp(App[None]):
 
     @on(Pane.Changed)
     def _changed(self, message: Pane.Changed) -> None:
-        self.note = message.note or ""
+        if message.note is not None:
+            self.note = message.note
         self.pane.show(self.shown)
 
     @on(Pane.Filtered)
