@@ -38,7 +38,7 @@ def runs(process: psutil.Process) -> bool:
         return False
 
 
-def wait_until_it_waits(pid: int) -> None:
+def wait_until_sleeping(pid: int) -> None:
     """Wait until the main thread of a process is in a call that waits.
 
     A signal just before such a call is seen by Python only after it, which may be never.

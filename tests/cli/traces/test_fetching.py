@@ -19,7 +19,7 @@ from tests.cli.conftest import Flame
 from tests.cli.job_terminal import Shell
 from tests.support.file_server import serving
 from tests.support.paths import SAMPLES
-from tests.support.waiting import PATIENCE, wait_until, wait_until_it_waits
+from tests.support.waiting import PATIENCE, wait_until, wait_until_sleeping
 
 SAMPLE = SAMPLES / "decode_small.sqlite"
 TRACE = b"main;work 12\nmain 3\n"
@@ -179,7 +179,7 @@ def test_nothing_is_left_where_a_signal_ends_it(number: signal.Signals) -> None:
         one.stdin.write(TRACE)
         one.stdin.flush()
         wait_until(lambda: any(path.stat().st_size for room in left() for path in room.glob("*/*")))
-        wait_until_it_waits(one.pid)
+        wait_until_sleeping(one.pid)
         one.send_signal(number)
         code = one.wait(PATIENCE)
         one.stdin.close()
@@ -194,7 +194,7 @@ def test_nobody_waits_for_ever_for_a_pipe_that_nobody_writes(
     os.mkfifo(path := folder / "pipe")
     with subprocess.Popen([*FLAME, "info", path], stderr=subprocess.PIPE) as one:
         wait_until(lambda: any(place for room in left() for place in room.iterdir()))
-        wait_until_it_waits(one.pid)
+        wait_until_sleeping(one.pid)
         one.send_signal(number)
         _, err = one.communicate(timeout=PATIENCE)
     assert (one.returncode, err) == (130 if number == signal.SIGINT else -number, b"")

@@ -74,13 +74,12 @@ def test_and_taken_back_when_it_has_ended(started: Started) -> None:
         program.run("work(9)")
         [note] = until(lambda: notes(program.dump()))
         assert note.endswith("They are taken back once it has ended")
-        program.run("work(3)")
+        program.run("work(2)")  # with the second of which that tool ends
         until(lambda: len(notes(program.dump())) == 2)
         program.run("work(3000)")
     assert notes(program.dump())[1].startswith("CUPTI reports GPU work again since ")
     # The last one before that tool ended may lie in a buffer of that tool, which then comes to us.
-    # The last of the three may be ours already: that tool ends with the one before.
-    assert kernels(program.dump()) in range(3010, 3013)
+    assert kernels(program.dump()) in (3010, 3011)
 
 
 def test_but_not_with_another_clock(started: Started) -> None:

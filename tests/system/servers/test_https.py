@@ -15,7 +15,7 @@ from threading import Event
 import pytest
 
 from tests.support.file_server import FileServer, serving
-from tests.support.waiting import PATIENCE, wait_until, wait_until_it_waits
+from tests.support.waiting import PATIENCE, wait_until, wait_until_sleeping
 from tests.system.servers.conftest import TRACE, Machine
 
 pytestmark = [
@@ -128,7 +128,7 @@ def test_signals_end_a_fetch_from_a_server_that_falls_silent(
     command = [sys.executable, "-m", "flame", "info", server.url("/slow")]
     with subprocess.Popen(command, env=machine.environment, stderr=subprocess.PIPE) as one:
         wait_until(lambda: machine.fetched() != before)
-        wait_until_it_waits(one.pid)
+        wait_until_sleeping(one.pid)
         one.send_signal(number)
         _, err = one.communicate(timeout=PATIENCE)
     server.stalled["/slow"].set()
